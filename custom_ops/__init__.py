@@ -1,0 +1,1 @@
+"""The ex* operators of Rockchip's toolkit: contracts, numpy reference, ONNX lowering and Python-op runtime."""

@@ -1,0 +1,30 @@
+"""ONNX Runtime custom operators and an emulated execution provider for Rockchip NPUs.
+
+Names are loaded on first use, so that ``import ort_rknpu`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ort_rknpu._version import __version__
+
+_EXPORTS: dict[str, str] = {
+    # public name -> module that holds it
+}
+
+__all__ = ["__version__", *_EXPORTS]
+
+
+def __getattr__(name: str) -> Any:
+    module = _EXPORTS.get(name)
+    if module is None:
+        raise AttributeError(f"module 'ort_rknpu' has no attribute {name!r}")
+    value = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTS})

@@ -1,0 +1,56 @@
+"""The command line: one thin file a command, each over the public Python API.
+
+A command's module defines ``command``, a typer callback; its name in the table below is what users type.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+from ort_rknpu._version import __version__
+from ort_rknpu.errors import RknpuError
+
+COMMANDS: dict[str, str] = {
+    # what users type -> module with a function `command`
+}
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def build_app() -> typer.Typer:
+    """The typer application with every command attached."""
+    app = typer.Typer(
+        name="ort-rknpu",
+        help="Check, run and compare ONNX models for Rockchip NPUs.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+
+    @app.callback()
+    def root(
+        version: bool = typer.Option(
+            False, "--version", callback=_version, is_eager=True, help="Print the version."
+        ),
+    ) -> None:
+        pass
+
+    for name, module in COMMANDS.items():
+        app.command(name)(import_module(module).command)
+    return app
+
+
+def main() -> None:
+    """Runs the command line; bad input ends with status 2 and one line on standard error."""
+    try:
+        build_app()()
+    except RknpuError as error:
+        typer.echo(f"ort-rknpu: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)

@@ -1,0 +1,1 @@
+"""NPU numerics against float32, and a source model against the toolkit's dump."""

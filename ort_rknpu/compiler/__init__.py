@@ -1,0 +1,1 @@
+"""What the vendor's compiler does to a graph: rewrites, then placement."""

@@ -1,0 +1,1 @@
+"""The compiler's rewrites, one a file."""

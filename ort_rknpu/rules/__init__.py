@@ -1,0 +1,1 @@
+"""Predicates per op family: a node in, every violated clause out."""

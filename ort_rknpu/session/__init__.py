@@ -1,0 +1,1 @@
+"""The emulated execution provider and the session that runs on it."""

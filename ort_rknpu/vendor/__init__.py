@@ -1,0 +1,1 @@
+"""Runs the vendor's toolkit in another interpreter, as a black box."""
