@@ -23,7 +23,7 @@ class Value:
     Attributes:
         name: unique within its graph.
         shape: dimensions, or None where even the rank is unknown.
-        dtype: the numpy-style name (``float32``, ``float16``, ``bfloat16``, ``int64``, ``bool``, ``string`` ...), or None.
+        dtype: the numpy-style name (``float32``, ``float16``, ``bfloat16``, ``int64``, ``bool`` ...), or None.
         const: the constant's data, or None where the value is no constant or its data is absent.
         constant: True for initializers and folded constants, also those whose data is absent.
         producer: the op that writes it, or None.
@@ -189,7 +189,7 @@ class Graph:
                 self.outputs[index] = new
 
     def sort(self) -> None:
-        """Restores a valid execution order, keeping the present order where it is free. Raises ValueError on a cycle."""
+        """Restores a valid execution order, keeping the present one where it is free. ValueError on a cycle."""
         order = {op: position for position, op in enumerate(self._ops)}
         waiting: dict[Op, int] = {}
         readers: dict[Op, list[Op]] = {}

@@ -36,9 +36,7 @@ def build_app() -> typer.Typer:
 
     @app.callback()
     def root(
-        version: bool = typer.Option(
-            False, "--version", callback=_version, is_eager=True, help="Print the version."
-        ),
+        version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
     ) -> None:
         pass
 
