@@ -2,7 +2,7 @@
 
     python -m benchmarks.placement                                  # every corpus shipped with the tests
     python -m benchmarks.placement --corpus B --target rk3588/fp16 --misses
-    python -m benchmarks.placement --recordings FOLDER              # <toolkit>/<corpus>.jsonl[.gz] and models/<corpus>[.tar.xz]
+    python -m benchmarks.placement --recordings FOLDER              # laid out like tests/data/recordings
 
 Columns: runs; nodes scored; accuracy, precision, recall and F1 of "leaves the NPU" (cpu, split, unsupported; overflow
 verdicts count as npu); share of built runs with every node right and with exactly the right CPU rows; share of runs
@@ -104,7 +104,8 @@ def score_corpus(
     return [score for scores in results for score in scores]
 
 
-HEADER = f"{'target':14}{'runs':>6}{'nodes':>7}{'acc':>8}{'prec':>8}{'rec':>8}{'F1':>8}{'nodes=':>8}{'rows=':>8}{'build':>8}"
+TITLES = ("acc", "prec", "rec", "F1", "nodes=", "rows=", "build")
+HEADER = f"{'target':14}{'runs':>6}{'nodes':>7}" + "".join(f"{title:>8}" for title in TITLES)
 COLUMNS = ("accuracy", "precision", "recall", "f1", "every_node_share", "rows_share", "build_share")
 
 

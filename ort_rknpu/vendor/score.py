@@ -1,7 +1,7 @@
 """How well predictions agree with recordings of the vendor's compiler.
 
-The positive class is "leaves the NPU": verdicts cpu, split and unsupported alike. An ``unsupported`` whose clause ends in
-``.overflow`` counts as npu: the compiler prints such a row for the NPU. Nodes that the record folded are not scored.
+The positive class is "leaves the NPU": verdicts cpu, split and unsupported alike. An ``unsupported`` whose clause ends
+in ``.overflow`` counts as npu: the compiler prints such a row for the NPU. Nodes that the record folded are not scored.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ from ort_rknpu.vendor.score import PredictedNode, Prediction, by_target, score_r
 
 
 def record(nodes: dict[str, str], cpu: tuple[str, ...] = (), soc: str = "rk3588", ok: bool = True) -> Record:
-    layers = tuple(Layer(op, "cpu", (), (), op) for op in cpu) + (Layer("Conv", "npu", (), (), "c"),)
+    layers = (*(Layer(op, "cpu", (), (), op) for op in cpu), Layer("Conv", "npu", (), (), "c"))
     return Record("m", soc, "fp16", "2.3.2", ok, layers if ok else (), (), nodes if ok else {})
 
 
 def prediction(verdicts: dict[str, str], cpu: tuple[str, ...] = (), build_ok: bool = True) -> Prediction:
     nodes = {name: PredictedNode("Op", verdict) for name, verdict in verdicts.items()}
-    return Prediction(nodes, tuple((op, "cpu") for op in cpu) + (("Conv", "npu"),), build_ok)
+    return Prediction(nodes, (*((op, "cpu") for op in cpu), ("Conv", "npu")), build_ok)
 
 
 def test_cpu_split_and_unsupported_count_alike_as_leaving_the_npu() -> None:
@@ -66,5 +66,6 @@ def test_nothing_to_find_and_nothing_found_is_a_perfect_score() -> None:
 
 
 def test_targets_are_tallied_apart() -> None:
-    scores = [score_run(record({"a": "npu"}, soc=soc), prediction({"a": "npu"})) for soc in ("rk3588", "rk3566", "rk3588")]
+    socs = ("rk3588", "rk3566", "rk3588")
+    scores = [score_run(record({"a": "npu"}, soc=soc), prediction({"a": "npu"})) for soc in socs]
     assert {name: entry.runs for name, entry in by_target(scores).items()} == {"rk3566/fp16": 1, "rk3588/fp16": 2}
