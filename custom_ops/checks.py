@@ -1,0 +1,84 @@
+"""Argument checks that follow from the contracts: attributes, and which inputs and outputs a node lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from custom_ops.contracts import CONTRACTS, WITHOUT_SEMANTICS, Attribute, AttributeValue, Contract
+from custom_ops.errors import OpError, UnknownOpError
+
+
+def find_contract(op_type: str) -> Contract:
+    """The contract of ``op_type``.
+
+    Raises:
+        UnknownOpError: no such operator, or one without public semantics.
+    """
+    contract = CONTRACTS.get(op_type)
+    if contract is not None:
+        return contract
+    if op_type in WITHOUT_SEMANTICS:
+        raise UnknownOpError(f"{op_type} has no public semantics ({WITHOUT_SEMANTICS[op_type]}) and cannot be run")
+    raise UnknownOpError(f"unknown operator {op_type}; known: {', '.join(CONTRACTS)}")
+
+
+def _typed(attribute: Attribute, value: Any) -> AttributeValue:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    expected: type | tuple[type, ...]
+    if attribute.type == "ints":
+        if isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(v, int) for v in value):
+            return tuple(value)
+        raise OpError(f"attribute {attribute.name} must be a list of integers, not {value!r}")
+    expected = {"int": int, "float": (int, float), "string": str}[attribute.type]
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise OpError(f"attribute {attribute.name} must be of type {attribute.type}, not {value!r}")
+    if attribute.type == "float":
+        value = float(value)
+        if not math.isfinite(value):
+            raise OpError(f"attribute {attribute.name} must be finite, not {value}")
+    return value
+
+
+def resolve_attributes(contract: Contract, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
+    """Every attribute of the contract with the node's value or the default.
+
+    Names in ``contract.ignored`` are left out as the toolkit leaves them out.
+
+    Raises:
+        OpError: a required attribute is missing, one is not in the contract, or a type or value is not allowed.
+    """
+    names = [attribute.name for attribute in contract.attributes]
+    for name in given:
+        if name not in names and name not in contract.ignored:
+            raise OpError(f"unknown attribute {name}; valid: {', '.join(names) or 'none'}")
+    resolved: dict[str, AttributeValue] = {}
+    for attribute in contract.attributes:
+        if attribute.name not in given:
+            if attribute.default is None:
+                raise OpError(f"required attribute {attribute.name} is missing")
+            resolved[attribute.name] = attribute.default
+            continue
+        value = _typed(attribute, given[attribute.name])
+        if attribute.allowed and value not in attribute.allowed:
+            raise OpError(f"attribute {attribute.name} is {value!r}; allowed: {', '.join(map(repr, attribute.allowed))}")
+        resolved[attribute.name] = value
+    return resolved
+
+
+def check_ports(contract: Contract, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Checks which inputs and outputs are listed; ``""`` stands for an omitted one.
+
+    Raises:
+        OpError: a required one is missing, or there are more than the contract has.
+    """
+    for kind, ports, given in (("input", contract.inputs, inputs), ("output", contract.outputs, outputs)):
+        if len(given) > len(ports):
+            raise OpError(f"{len(given)} {kind}s given; at most {len(ports)}: {', '.join(p.name for p in ports)}")
+        for index, port in enumerate(ports):
+            if not port.optional and (index >= len(given) or not given[index]):
+                raise OpError(f"required {kind} {port.name} is missing")
+    if contract.name == "exNorm" and len(inputs) == 3 and inputs[2] and not inputs[1]:
+        raise OpError("input B is given without W")

@@ -1,0 +1,106 @@
+"""ONNX schemas of the ex* operators, so that ``onnx.shape_inference`` sees through them in a toolkit dump."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import onnx
+from onnx.defs import OpSchema
+from onnx.shape_inference import InferenceContext, InferenceError
+
+from custom_ops.checks import resolve_attributes
+from custom_ops.contracts import CONTRACTS, SOURCE_DOMAINS, Attribute, Contract, Input
+from custom_ops.errors import OpError
+from custom_ops.shapes import Dim, Shape, infer_shapes
+
+FLOAT_TYPES: dict[int, str] = {
+    onnx.TensorProto.FLOAT: "float32",
+    onnx.TensorProto.FLOAT16: "float16",
+    onnx.TensorProto.BFLOAT16: "bfloat16",
+    onnx.TensorProto.DOUBLE: "float64",
+}
+"""What ``T`` of a contract may be, by its number in ONNX."""
+
+_TYPES = ["tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)"]
+_FIXED = {"bool": "tensor(bool)", "int32": "tensor(int32)"}
+_lock = threading.Lock()
+
+
+def shape_of(value_type: onnx.TypeProto | None) -> Shape | None:
+    """The shape of a tensor type, None where it carries none."""
+    if value_type is None or not value_type.tensor_type.HasField("shape"):
+        return None
+    dims: list[Dim] = []
+    for dim in value_type.tensor_type.shape.dim:
+        dims.append(dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None)
+    return tuple(dims)
+
+
+def tensor_type(element_type: int, shape: Shape | None) -> onnx.TypeProto:
+    """The ONNX type of a tensor."""
+    return onnx.helper.make_tensor_type_proto(element_type, shape)
+
+
+def _inference(contract: Contract) -> Callable[[InferenceContext], None]:
+    def infer(context: InferenceContext) -> None:
+        given: dict[str, Any] = {}
+        for name in [a.name for a in contract.attributes]:
+            value = context.get_attribute(name)
+            if value is not None:
+                given[name] = onnx.helper.get_attribute_value(value)
+        types = [
+            context.get_input_type(i) if context.has_input(i) else None for i in range(context.get_num_inputs())
+        ]
+        try:
+            shapes = infer_shapes(contract.name, [shape_of(t) for t in types], resolve_attributes(contract, given))
+        except OpError as error:
+            raise InferenceError(f"{contract.name}: {error}") from error
+        element_type = types[0].tensor_type.elem_type if types and types[0] is not None else 0
+        for index, shape in zip(range(context.get_num_outputs()), shapes):
+            if context.has_output(index):
+                context.set_output_type(index, tensor_type(element_type, shape))
+
+    return infer
+
+
+def _attribute(attribute: Attribute) -> OpSchema.Attribute:
+    if attribute.default is None:
+        return OpSchema.Attribute(attribute.name, getattr(OpSchema.AttrType, attribute.type.upper()), required=True)
+    default = list(attribute.default) if isinstance(attribute.default, tuple) else attribute.default
+    return OpSchema.Attribute(attribute.name, onnx.helper.make_attribute(attribute.name, default))
+
+
+def build_schema(contract: Contract, domain: str = "") -> OpSchema:
+    """The contract as an ONNX schema, with shape inference."""
+
+    def port(p: Any) -> OpSchema.FormalParameter:
+        kind = _FIXED.get(p.type, "T") if isinstance(p, Input) else "T"
+        option = OpSchema.FormalParameterOption.Optional if p.optional else OpSchema.FormalParameterOption.Single
+        return OpSchema.FormalParameter(p.name, kind, p.shape, param_option=option)
+
+    schema = OpSchema(
+        contract.name,
+        domain,
+        1,
+        contract.formula,
+        inputs=[port(p) for p in contract.inputs],
+        outputs=[port(p) for p in contract.outputs],
+        type_constraints=[("T", _TYPES, "Floating tensors.")],
+        attributes=[_attribute(a) for a in contract.attributes],
+    )
+    schema.set_type_and_shape_inference_function(_inference(contract))
+    return schema
+
+
+def register() -> None:
+    """Registers every operator's schema with the onnx package, in the domains where models have them.
+
+    Idempotent, and unknown to ONNX Runtime, which keeps schemas of its own.
+    """
+    with _lock:
+        for contract in CONTRACTS.values():
+            for domain in SOURCE_DOMAINS:
+                if not onnx.defs.has(contract.name, domain):
+                    onnx.defs.register_schema(build_schema(contract, domain))
