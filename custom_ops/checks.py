@@ -63,7 +63,8 @@ def resolve_attributes(contract: Contract, given: Mapping[str, Any]) -> dict[str
             continue
         value = _typed(attribute, given[attribute.name])
         if attribute.allowed and value not in attribute.allowed:
-            raise OpError(f"attribute {attribute.name} is {value!r}; allowed: {', '.join(map(repr, attribute.allowed))}")
+            allowed = ", ".join(map(repr, attribute.allowed))
+            raise OpError(f"attribute {attribute.name} is {value!r}; allowed: {allowed}")
         resolved[attribute.name] = value
     return resolved
 

@@ -50,9 +50,7 @@ def _inference(contract: Contract) -> Callable[[InferenceContext], None]:
             value = context.get_attribute(name)
             if value is not None:
                 given[name] = onnx.helper.get_attribute_value(value)
-        types = [
-            context.get_input_type(i) if context.has_input(i) else None for i in range(context.get_num_inputs())
-        ]
+        types = [context.get_input_type(i) if context.has_input(i) else None for i in range(context.get_num_inputs())]
         try:
             shapes = infer_shapes(contract.name, [shape_of(t) for t in types], resolve_attributes(contract, given))
         except OpError as error:
