@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from custom_ops.contracts import CONTRACTS, WITHOUT_SEMANTICS, Attribute, AttributeValue, Contract
+from custom_ops.contracts import CONTRACTS, WITHOUT_SEMANTICS, Attribute, AttributeValue, Contract, Input, Output
 from custom_ops.errors import OpError, UnknownOpError
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "string": (str,)}
 
 
 def find_contract(op_type: str) -> Contract:
@@ -27,19 +29,16 @@ def find_contract(op_type: str) -> Contract:
 def _typed(attribute: Attribute, value: Any) -> AttributeValue:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
-    expected: type | tuple[type, ...]
     if attribute.type == "ints":
         if isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(v, int) for v in value):
             return tuple(value)
         raise OpError(f"attribute {attribute.name} must be a list of integers, not {value!r}")
-    expected = {"int": int, "float": (int, float), "string": str}[attribute.type]
-    if not isinstance(value, expected) or isinstance(value, bool):
+    expected = _PYTHON_TYPES[attribute.type]
+    if type(value) not in expected:
         raise OpError(f"attribute {attribute.name} must be of type {attribute.type}, not {value!r}")
-    if attribute.type == "float":
-        value = float(value)
-        if not math.isfinite(value):
-            raise OpError(f"attribute {attribute.name} must be finite, not {value}")
-    return value
+    if attribute.type == "float" and not math.isfinite(value):
+        raise OpError(f"attribute {attribute.name} must be finite, not {value}")
+    return float(value) if attribute.type == "float" else value
 
 
 def resolve_attributes(contract: Contract, given: Mapping[str, Any]) -> dict[str, AttributeValue]:
@@ -75,7 +74,11 @@ def check_ports(contract: Contract, inputs: Sequence[str], outputs: Sequence[str
     Raises:
         OpError: a required one is missing, or there are more than the contract has.
     """
-    for kind, ports, given in (("input", contract.inputs, inputs), ("output", contract.outputs, outputs)):
+    listed: tuple[tuple[str, Sequence[Input | Output], Sequence[str]], ...] = (
+        ("input", contract.inputs, inputs),
+        ("output", contract.outputs, outputs),
+    )
+    for kind, ports, given in listed:
         if len(given) > len(ports):
             raise OpError(f"{len(given)} {kind}s given; at most {len(ports)}: {', '.join(p.name for p in ports)}")
         for index, port in enumerate(ports):

@@ -76,7 +76,8 @@ class Contract:
     @property
     def single_signature(self) -> bool:
         """Whether every node has the same inputs, outputs and attributes, so that one Python op serves them all."""
-        return not self.attributes and not any(p.optional for p in (*self.inputs, *self.outputs))
+        optional = any(i.optional for i in self.inputs) or any(o.optional for o in self.outputs)
+        return not self.attributes and not optional
 
 
 _ANY = Input("X", "any")
