@@ -1,0 +1,78 @@
+"""Where the vendor's compiler was seen to put a compiled op: measured limits per toolkit version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ort_rknpu.graph import Op
+from ort_rknpu.rules.clause import Clause, Placement
+from ort_rknpu.rules.compiled import CompiledValues
+from ort_rknpu.rules.relayout import FORMS
+from ort_rknpu.targets.measurements import MeasuredLimit, MeasuredOp, measured_ops
+from ort_rknpu.targets.socs import Target
+
+
+def place(op: Op, target: Target) -> Placement:
+    """The device of a compiled op and every clause that keeps it off the NPU.
+
+    A row of a kind that was never seen is on the CPU, as every op is that the compiler has no rule for. Only ``npu``,
+    ``cpu`` and ``unknown`` (a shape or value that a limit needs is not known) come from here: whether a CPU kernel
+    exists is for the caller to ask of the operator list.
+    """
+    rule = measured_ops(target.toolkit).get(op.op_type)
+    if rule is None or rule.device == "cpu":
+        source = f"measured {target.toolkit}: no row of this op on the NPU" if rule is None else rule.source
+        return Placement("cpu", (_never(op, target, source),))
+    clauses: list[Clause] = []
+    unknown: list[Clause] = []
+    for limit in rule.limits:
+        if limit.applies_to(target):
+            for clause, known in _judge(op, target, rule, limit):
+                (clauses if known else unknown).append(clause)
+    if clauses:
+        return Placement("cpu", tuple(clauses))
+    return Placement("unknown", tuple(unknown)) if unknown else Placement("npu")
+
+
+def _never(op: Op, target: Target, source: str) -> Clause:
+    return Clause(
+        id=f"{target.soc.name}.{op.op_type}.op",
+        text=f"The compiler puts {op.op_type} on the CPU.",
+        actual=op.op_type,
+        allowed="an op that the NPU runs",
+        source=source,
+    )
+
+
+def _judge(op: Op, target: Target, rule: MeasuredOp, limit: MeasuredLimit) -> Iterator[tuple[Clause, bool]]:
+    """Violated clauses (True) and those that cannot be decided (False)."""
+    values = CompiledValues(op, target)
+    if limit.when is not None and limit.when(values) is False:
+        return
+    clause_id = f"{target.soc.name}.{rule.name}.{limit.id}"
+    if limit.require is None:
+        for found in FORMS[limit.form](op, target, limit.params, lambda other: _on_cpu(other, target)):
+            allowed = limit.allowed or found.allowed
+            text = f"{rule.name} stays on the NPU with {allowed}."
+            yield Clause(clause_id, text, found.actual, allowed, limit.source, limit.hint or found.hint), True
+        return
+    held = limit.require(values)
+    if held is True or (held not in (False, None) and bool(held)):
+        return
+    if held is None:
+        missing = [name for name in limit.require.names if values[name] is None]
+        text = f"{rule.name} needs {', '.join(missing)} to be known."
+        yield Clause(clause_id, text, "not known", limit.allowed or limit.require.source, limit.source), False
+        return
+    actual, allowed = limit.require.describe(values)
+    allowed = limit.allowed or allowed
+    text = f"{rule.name} stays on the NPU with {allowed}."
+    yield Clause(clause_id, text, actual, allowed, limit.source, limit.hint), True
+
+
+def _on_cpu(op: Op, target: Target) -> bool:
+    """Whether a neighbour of a Reshape is on the CPU; another Reshape or the like counts as on the NPU."""
+    rule = measured_ops(target.toolkit).get(op.op_type)
+    if rule is not None and any(limit.form for limit in rule.limits):
+        return False
+    return place(op, target).device == "cpu"

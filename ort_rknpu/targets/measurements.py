@@ -1,0 +1,132 @@
+"""Loads the measured rules: one file per toolkit version, a later version as a file of differences.
+
+A file holds ``devices`` (rows that are always on one device) and ``limits`` (op -> limit name -> limit). A limit is an
+object with ``require`` (an expression over the values of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate
+of ``ort_rknpu.rules.relayout`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
+``group/precision`` or ``/precision``; all where absent), ``when`` (it applies only then), ``allowed``, ``hint`` and
+``source`` (the probe; the op's own name where absent). In a file of differences a limit that is null is taken back.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from ort_rknpu.errors import RuleDataError
+from ort_rknpu.targets.expressions import Expression
+from ort_rknpu.targets.socs import PRECISIONS, TOOLKITS, Target, socs
+
+SCHEMA = 1
+_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "limits"})
+_LIMIT_FIELDS = frozenset({"require", "form", "on", "when", "allowed", "hint", "source"})
+_DEVICE_FIELDS = frozenset({"device", "ops", "source"})
+
+
+@dataclass(frozen=True)
+class MeasuredLimit:
+    """One condition that keeps a compiled op on the NPU.
+
+    Attributes:
+        id: last part of the clause id.
+        source: where it was measured, for example ``measured 2.3.2: probes Resize scale``.
+        require: expression that holds for an op on the NPU, or None where ``form`` is set.
+        form, params: named predicate and its numbers.
+        on: targets it holds for, empty for all.
+        when: the limit applies only where this holds.
+        allowed, hint: short texts, or "".
+    """
+
+    id: str
+    source: str
+    require: Expression | None = None
+    form: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    on: frozenset[str] = frozenset()
+    when: Expression | None = None
+    allowed: str = ""
+    hint: str = ""
+
+    def applies_to(self, target: Target) -> bool:
+        """Whether the limit holds for this SoC group and precision."""
+        return not self.on or not self.on.isdisjoint(_names(target))
+
+
+@dataclass(frozen=True)
+class MeasuredOp:
+    """What was measured for one kind of compiled row: a fixed device, or limits (none: always on the NPU)."""
+
+    name: str
+    source: str
+    device: Literal["npu", "cpu"] = "npu"
+    limits: tuple[MeasuredLimit, ...] = ()
+
+
+def _names(target: Target) -> tuple[str, str, str]:
+    return target.group, f"{target.group}/{target.precision}", f"/{target.precision}"
+
+
+@cache
+def measured_ops(toolkit: str) -> Mapping[str, MeasuredOp]:
+    """The measured rules of a toolkit version by the name of the compiled row.
+
+    Raises:
+        RuleDataError: no file for that version, or one that is inconsistent.
+    """
+    if toolkit not in TOOLKITS:
+        raise RuleDataError(f"no measured rules for toolkit {toolkit!r}")
+    text = files("ort_rknpu.targets").joinpath("measured", f"{toolkit}.json").read_text("utf-8")
+    data: dict[str, Any] = json.loads(text)
+    _known(data, _FILE_FIELDS, f"measured {toolkit}")
+    if data["schema"] != SCHEMA or data["toolkit"] != toolkit:
+        raise RuleDataError(f"measured {toolkit}: schema {data['schema']}, toolkit {data['toolkit']!r}")
+    result = dict(measured_ops(data["extends"])) if "extends" in data else {}
+    for entry in data.get("devices", ()):
+        _known(entry, _DEVICE_FIELDS, f"measured {toolkit}: devices")
+        if entry["device"] not in ("npu", "cpu"):
+            raise RuleDataError(f"measured {toolkit}: device {entry['device']!r}")
+        for name in entry["ops"]:
+            source = f"measured {toolkit}: {entry.get('source') or 'probes ' + name}"
+            result[name] = MeasuredOp(name, source, entry["device"])
+    for name, limits in data.get("limits", {}).items():
+        old = {limit.id: limit for limit in result[name].limits} if name in result else {}
+        for limit_id, entry in limits.items():
+            old.pop(limit_id, None)
+            if entry is not None:
+                old[limit_id] = _limit(toolkit, name, limit_id, entry)
+        result[name] = MeasuredOp(name, f"measured {toolkit}: probes {name}", "npu", tuple(old.values()))
+    return result
+
+
+def _limit(toolkit: str, op: str, limit_id: str, entry: Mapping[str, Any]) -> MeasuredLimit:
+    where = f"measured {toolkit}: {op}.{limit_id}"
+    _known(entry, _LIMIT_FIELDS, where)
+    if ("require" in entry) == ("form" in entry):
+        raise RuleDataError(f"{where}: needs either require or form")
+    form = dict(entry.get("form", {}))
+    on = frozenset(entry.get("on", ()))
+    groups = {soc.group for soc in socs().values()}
+    for name in on:
+        group, _, precision = name.partition("/")
+        if (group and group not in groups) or (precision and precision not in PRECISIONS) or not name.strip("/"):
+            raise RuleDataError(f"{where}: unknown target {name!r}")
+    return MeasuredLimit(
+        id=limit_id,
+        source=f"measured {toolkit}: probes {entry.get('source', op)}",
+        require=Expression(entry["require"]) if "require" in entry else None,
+        form=form.pop("name", ""),
+        params=form,
+        on=on,
+        when=Expression(entry["when"]) if "when" in entry else None,
+        allowed=entry.get("allowed", ""),
+        hint=entry.get("hint", ""),
+    )
+
+
+def _known(entry: Mapping[str, Any], fields: frozenset[str], where: str) -> None:
+    unknown = set(entry) - fields
+    if unknown:
+        raise RuleDataError(f"{where}: unknown fields {sorted(unknown)}")

@@ -1,0 +1,149 @@
+"""Measured placement: each limit on both of its sides."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ort_rknpu.graph import Op, Value
+from ort_rknpu.rules.measured import place
+from ort_rknpu.targets.measurements import measured_ops
+from ort_rknpu.targets.socs import TOOLKITS, get_target
+
+Shape = tuple[int, ...]
+
+
+def op(op_type: str, inputs: list[Shape | np.ndarray | None], output: Shape, **attributes: Any) -> Op:
+    values: list[Value | None] = []
+    for index, item in enumerate(inputs):
+        if isinstance(item, np.ndarray):
+            values.append(Value(f"c{index}", item.shape, str(item.dtype), const=item))
+        else:
+            values.append(None if item is None else Value(f"x{index}", item, "float32"))
+    return Op(op_type, values, [Value("y", output, "float32")], attributes)
+
+
+def device(candidate: Op, soc: str, precision: str | None = None) -> str:
+    return place(candidate, get_target(soc, precision)).device
+
+
+X = (1, 16, 32, 32)
+INT = np.int64
+CASES = [
+    (op("Cos", [X], X), {"rk3588": "cpu"}),
+    (op("Conv", [X, (16, 16, 3, 3)], X), {"rk3588": "npu", "rv1103b": "npu"}),
+    (op("NeverSeen", [X], X), {"rk3588": "cpu"}),
+    (op("Add", [X, X], X), {"rk3566": "npu"}),
+    (op("Add", [(2, 4, 5, 6, 7)] * 2, (2, 4, 5, 6, 7)), {"rk3566": "cpu"}),
+    (op("Div", [X, X], X), {"rk3588": "npu", "rv1106": "cpu"}),
+    (op("Div", [(1, 64, 1, 1)] * 2, (1, 64, 1, 1)), {"rk3588": "cpu"}),
+    (op("AveragePool", [X], X, kernel_shape=[3, 3], pads=[1] * 4), {"rk3588": "cpu", "rv1106": "cpu"}),
+    (op("AveragePool", [X], X, kernel_shape=[3, 3], pads=[1] * 4, count_include_pad=1), {"rk3588": "npu"}),
+    (op("AveragePool", [(1, 16, 33, 33)], (1, 16, 17, 17), kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1),
+     {"rk3588": "cpu", "rv1106": "npu"}),
+    (op("MaxPool", [X], X, kernel_shape=[8, 1]), {"rk3588": "npu", "rv1103b": "npu"}),
+    (op("MaxPool", [X], X, kernel_shape=[9, 1]), {"rk3588": "cpu", "rv1103b": "npu"}),
+    (op("Pow", [X, np.array([2.0], "f")], X), {"rk3588": "npu", "rv1106": "npu", "rv1103b": "cpu"}),
+    (op("Pow", [X, np.array([0.5], "f")], X), {"rk3588": "npu", "rv1106": "cpu"}),
+    (op("Pow", [X, np.array([2.5], "f")], X), {"rk3588": "cpu"}),
+    (op("Pow", [X, X], X), {"rk3588": "cpu"}),
+    (op("Sqrt", [X], X), {"rk3588": "npu", "rv1106": "cpu"}),
+    (op("Max", [X, (1, 16, 1, 1)], X), {"rk3588": "npu"}),
+    (op("Max", [X, (1,)], X), {"rk3588": "cpu"}),
+    (op("Greater", [X, X], X), {"rk3576": "npu", "rv1126b": "npu", "rk3588": "cpu"}),
+    (op("Resize", [X, None, None], (1, 16, 64, 96), mode="linear"), {"rk3588": "npu"}),
+    (op("Resize", [X, None, None], (1, 16, 48, 64), mode="linear"), {"rk3588": "cpu", "rk3562": "npu"}),
+    (op("Resize", [X, None, None], (1, 16, 48, 48), mode="nearest"), {"rk3588": "npu"}),
+    (op("Slice", [X, *(np.array([v], INT) for v in (0, 32, 2, 1))], X), {"rk3588": "npu"}),
+    (op("Slice", [X, *(np.array([v], INT) for v in (0, 32, 2, 2))], (1, 16, 16, 32)), {"rk3588": "cpu"}),
+    (op("Slice", [(1, 32, 1, 1), *(np.array([v], INT) for v in (0, 32, 1, 2))], (1, 16, 1, 1)),
+     {"rk3588": "cpu", "rk3562": "npu", "rv1106": "npu"}),
+    (op("Slice", [(1, 24, 1, 1), *(np.array([v], INT) for v in (0, 24, 1, 2))], (1, 12, 1, 1)),
+     {"rk3562": "npu", "rv1106": "cpu"}),
+    (op("Gather", [X, np.array([0, 5], INT)], (1, 16, 2, 32), axis=2), {"rk3588": "npu", "rv1106": "cpu"}),
+    (op("Gather", [X, (2,)], (1, 16, 2, 32), axis=2), {"rk3588": "cpu"}),
+    (op("Pad", [X, np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 16, 34, 34)), {"rk3588": "npu", "rv1103b": "npu"}),
+    (op("Pad", [X, np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 16, 34, 34), mode="reflect"),
+     {"rk3588": "npu", "rv1103b": "cpu"}),
+    (op("Pad", [X, np.array([1, 0, 0, 0, 0, 0, 0, 0], INT)], (2, 16, 32, 32)), {"rk3588": "cpu"}),
+    (op("Tile", [X, np.array([1, 1, 2, 1], INT)], (1, 16, 64, 32)), {"rk3588": "npu"}),
+    (op("Tile", [X, np.array([1, 1, 2, 2], INT)], (1, 16, 64, 64)), {"rk3588": "cpu"}),
+    (op("Expand", [(1, 16, 1, 1)], X), {"rk3588": "npu"}),
+    (op("Expand", [X], (2, 16, 32, 32)), {"rk3588": "cpu"}),
+    (op("exSoftmax13", [X], X, axis=3), {"rk3566": "cpu", "rk3588": "npu", "rv1103b": "cpu"}),
+    (op("exSoftmax13", [(1, 2, 2, 8193)], (1, 2, 2, 8193), axis=3), {"rk3588": "cpu", "rk3562": "npu"}),
+    (op("exNorm", [X], X, axes=[1]), {"rk3588": "npu", "rv1106": "cpu", "rk2118": "cpu"}),
+    (op("GRU", [(5, 1, 8)], (5, 1, 1, 8)), {"rk3588": "npu", "rk3576": "cpu"}),
+    (op("LSTM", [(5, 1, 8)], (5, 1, 1, 8)), {"rk3588": "npu", "rv1103b": "cpu"}),
+    (op("Transpose", [(1, 16, 8, 12)], (1, 12, 8, 16), perm=[0, 3, 2, 1]), {"rk3566": "npu", "rk3588": "npu"}),
+    (op("Transpose", [(1, 15, 8, 12)], (1, 12, 8, 15), perm=[0, 3, 2, 1]), {"rk3566": "cpu", "rk3588": "npu"}),
+    (op("Transpose", [(1, 12, 128, 64)], (1, 128, 12, 64), perm=[0, 2, 1, 3]), {"rk3588": "npu", "rk3562": "npu"}),
+    (op("Transpose", [(1, 12, 196, 64)], (1, 196, 12, 64), perm=[0, 2, 1, 3]), {"rk3588": "cpu", "rk3562": "npu"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("candidate", "expected"), CASES, ids=[f"{i}-{c[0].op_type}" for i, c in enumerate(CASES)])
+def test_device_on_both_sides_of_each_limit(candidate: Op, expected: dict[str, str]) -> None:
+    for soc, where in expected.items():
+        placement = place(candidate, get_target(soc))
+        assert placement.device == where, soc
+        assert bool(placement.clauses) == (where != "npu")
+        for clause in placement.clauses:
+            assert clause.id.startswith(f"{soc}.{candidate.op_type}.")
+            assert clause.source.startswith("measured 2.3.2: ")
+
+
+def reshape(before: Shape, after: Shape, producer: str | None = None, reader: str | None = None) -> Op:
+    source = Value("x", before, "float32")
+    if producer:
+        Op(producer, [Value("i", before, "float32")], [source])
+    result = Value("y", after, "float32")
+    made = Op("Reshape", [source], [result])
+    if reader:
+        Op(reader, [result], [Value("o", after, "float32")])
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (reshape((1, 64, 1, 1), (1, 64), "Conv"), {"rk3566": "npu", "rk3588": "npu"}),
+        (reshape((1, 50, 1, 1), (1, 50), "Conv"), {"rk3566": "cpu", "rk3588": "cpu", "rk3562": "npu"}),
+        (reshape((1, 20, 64), (1, 20, 1, 64), None, "Relu"), {"rk3566": "cpu", "rk3588": "npu"}),
+        (reshape((1, 20, 64), (1, 20, 1, 64), None, "Cos"), {"rk3566": "npu", "rk3588": "npu"}),
+        (reshape((1, 20, 50), (1, 20, 1, 50), None, "Relu"), {"rk3588": "cpu", "rk3562": "npu"}),
+        (reshape((4, 12, 1, 256), (1, 48, 1, 256), "exMatMul", "Conv"), {"rk3566": "npu"}),
+        (reshape((4, 15, 1, 37), (1, 60, 1, 37), "exMatMul", "Conv"), {"rk3566": "cpu", "rk3588": "npu"}),
+        (reshape((1, 16, 32, 32), (1, 16, 1, 1024)), {"rk3566": "cpu", "rk3588": "npu"}),
+    ],
+)
+def test_reshape_follows_the_packed_layout_and_the_neighbours(made: Op, expected: dict[str, str]) -> None:
+    assert {soc: device(made, soc) for soc in expected} == expected
+
+
+def test_integer_reshape_is_on_the_cpu() -> None:
+    made = reshape((1, 64), (1, 1, 8, 8))
+    made.inputs[0].dtype = "int64"  # type: ignore[union-attr]
+    assert device(made, "rk3562") == "cpu"
+
+
+def test_a_shape_that_is_not_known_gives_unknown_and_names_it() -> None:
+    candidate = Op("Div", [Value("x", ("N", 16, "H", "W"), "float32")] * 2, [Value("y", None, "float32")])
+    placement = place(candidate, get_target("rk3588"))
+    assert placement.device == "unknown"
+    assert "pixels" in placement.clauses[0].text
+
+
+@pytest.mark.parametrize("toolkit", TOOLKITS)
+def test_every_limit_reads_values_that_exist(toolkit: str) -> None:
+    from ort_rknpu.rules.compiled import CompiledValues
+
+    known = set(CompiledValues(CASES[0][0], get_target("rk3588")))
+    for rule in measured_ops(toolkit).values():
+        for limit in rule.limits:
+            for expression in (limit.require, limit.when):
+                assert expression is None or set(expression.names) <= known, (rule.name, limit.id)
+            assert json.dumps(dict(limit.params))
