@@ -8,6 +8,7 @@ the order (what depends on them waits) but belong to no partition.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -194,7 +195,7 @@ def _describe(
                 total_bytes(made, sizes),
             )
         )
-    transitions = sum(a.device != b.device for a, b in zip(partitions, partitions[1:]))
+    transitions = sum(a.device != b.device for a, b in itertools.pairwise(partitions))
     return Partitioning(tuple(partitions), transitions, total_bytes(crossing, sizes), tuple(of_step))
 
 
