@@ -39,7 +39,7 @@ class Expression:
     """One parsed expression.
 
     Attributes:
-        source: the text as it stands in the rule file, constants filled in.
+        source: its text, constants filled in.
         names: the values it reads, in order of appearance.
     """
 
@@ -58,7 +58,7 @@ class Expression:
         names: dict[str, None] = {}
         _check(tree, source, names)
         self.tree: ast.expr = tree
-        self.source = ast.unparse(tree)
+        self.source = _text(tree)
         self.names: tuple[str, ...] = tuple(names)
 
     @cached_property
@@ -74,7 +74,7 @@ class Expression:
         for name in self.names:
             if values[name] is None:
                 return _evaluate(self.tree, values)
-        return eval(self._code, _GLOBALS, values)  # nodes were checked in __init__
+        return eval(self._code, _GLOBALS, values)  # its nodes were checked in __init__
 
     def describe(self, values: Mapping[str, Any]) -> tuple[str, str]:
         """What stands there and what would be accepted, as text: ``("h1*w1 = 400", "< 256")``."""
@@ -83,17 +83,13 @@ class Expression:
             left, right = _evaluate(tree.left, values), _evaluate(tree.comparators[0], values)
             if left is not None and right is not None:
                 symbol = _COMPARE[type(tree.ops[0])][0]
-                if (
-                    isinstance(tree.left, ast.BinOp)
-                    and isinstance(tree.left.op, ast.Mod)
-                    and symbol == "=="
-                    and right == 0
-                ):
-                    base = _evaluate(tree.left.left, values)
-                    step = _evaluate(tree.left.right, values)
-                    return f"{_text(tree.left.left)} = {_show(base)}", f"a multiple of {step}"
+                modulo = tree.left if isinstance(tree.left, ast.BinOp) and isinstance(tree.left.op, ast.Mod) else None
+                if modulo is not None and symbol == "==" and right == 0:
+                    base, step = _evaluate(modulo.left, values), _evaluate(modulo.right, values)
+                    return f"{_text(modulo.left)} = {_show(base)}", f"a multiple of {step}"
                 return f"{_text(tree.left)} = {_show(left)}", f"{symbol} {_show(right)}"
-        return ", ".join(f"{name} = {_show(values[name])}" for name in self.names), self.source
+        shown = (f"{name} {'not known' if values[name] is None else f'= {_show(values[name])}'}" for name in self.names)
+        return ", ".join(shown), self.source
 
 
 class _Fill(ast.NodeTransformer):
@@ -102,6 +98,12 @@ class _Fill(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         return ast.Constant(self.constants[node.id]) if node.id in self.constants else node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        self.generic_visit(node)
+        if isinstance(node.left, ast.Constant) and isinstance(node.right, ast.Constant):
+            return ast.Constant(_BINARY[type(node.op)](node.left.value, node.right.value))
+        return node
 
 
 def _text(node: ast.expr) -> str:

@@ -1,0 +1,127 @@
+"""Verdicts from the written operator list alone.
+
+NPU entry and all its limits hold: ``npu``. Else ``cpu`` where the CPU list has the op, its limits hold and the SoC
+runs it. Else ``unsupported``. Where a shape or value that a rule needs is not known: ``unknown``.
+"""
+
+from __future__ import annotations
+
+from ort_rknpu.graph import Op
+from ort_rknpu.rules.clause import Clause, Placement
+from ort_rknpu.rules.conv import is_depthwise
+from ort_rknpu.rules.cpu import cpu_values
+from ort_rknpu.rules.evaluate import Verdicts, dtype_clauses, limit_findings, to_clause
+from ort_rknpu.rules.facts import shape_text
+from ort_rknpu.rules.families import FORMS, values_of
+from ort_rknpu.rules.finding import Case
+from ort_rknpu.targets.ruledata import CpuRule, GroupRules, OpRule, load_cpu, load_group
+from ort_rknpu.targets.socs import Target
+
+_ONNX_DOMAINS = ("", "ai.onnx")
+
+
+def place(op: Op, target: Target) -> Placement:
+    """The documented verdict on one op, an ONNX node or a compiled row such as ``ConvExSwish`` or ``exNorm``.
+
+    Args:
+        op: shapes and dtypes resolved as far as they are known; constants carry their data.
+        target: SoC and the precision of activations.
+
+    Returns:
+        The device, and every clause that keeps the op off the NPU: of the NPU list and, where the CPU cannot run it
+        either, of the CPU list. For ``unknown`` the clauses that cannot be decided.
+
+    Raises:
+        RuleDataError: a shipped rule is malformed.
+    """
+    violated, undecided = npu_clauses(op, target)
+    if not violated:
+        return Placement("unknown", tuple(undecided)) if undecided else Placement("npu")
+    cpu_violated, cpu_undecided = cpu_clauses(op, target)
+    if cpu_violated:
+        return Placement("unsupported", (*violated, *cpu_violated))
+    if cpu_undecided:
+        return Placement("unknown", (*violated, *cpu_undecided))
+    return Placement("cpu", tuple(violated))
+
+
+def npu_clauses(op: Op, target: Target) -> Verdicts:
+    """Clauses of the NPU list that ``op`` violates, and those that cannot be decided; both empty for a clean pass."""
+    rules = load_group(target.group)
+    soc = target.soc.name
+    rule = rules.by_op.get(op.op_type) if op.domain in _ONNX_DOMAINS else None
+    if rule is not None and rule.name == "Conv":
+        depthwise = is_depthwise(op)
+        if depthwise is None:
+            shapes = ", ".join(shape_text(value) for value in op.inputs)
+            text = "the number of channels decides between convolution and depthwise convolution"
+            source = f"documented {rule.section}"
+            actual = f"channels not known (inputs {shapes})"
+            return [], [Clause(f"{soc}.Conv.group", text, actual, "a known shape", source)]
+        if depthwise:
+            rule = rules.by_op["DepthwiseConv"]
+    if rule is None:
+        text = f"the NPU list of this SoC must have an entry for {op.op_type}"
+        source = f"documented {rules.chapter}"
+        return [Clause(f"{soc}.{op.op_type}.npu_entry", text, "no entry", "an entry", source)], []
+    if rule.status == "not_supported":
+        text = "the entry must not say that the op is not supported yet"
+        source = f"documented {rule.section}"
+        return [Clause(f"{soc}.{rule.name}.status", text, "not supported", "supported", source)], []
+    return entry_clauses(op, target, rule, rules)
+
+
+def entry_clauses(op: Op, target: Target, rule: OpRule, rules: GroupRules) -> Verdicts:
+    """The same for one given NPU entry."""
+    prefix = f"{target.soc.name}.{rule.name}"
+    own = rule.limits_section == rule.section
+    source = f"documented {rule.section}" if own else f"documented {rule.section} ({rule.limits_section})"
+    values = values_of(op, rule.limits_of or rule.name, converted=bool(rule.judged_as))
+    case = Case(op, target, rule, rules, values)
+    violated, undecided = dtype_clauses(prefix, source, rule, op, target.precision)
+    for limit in rule.limits:
+        for finding in limit_findings(limit, values, lambda limit: FORMS[limit.form](case, limit)):
+            clause = to_clause(f"{prefix}.", source, limit, finding, op)
+            (undecided if finding.unknown else violated).append(clause)
+    return violated, undecided
+
+
+def cpu_clauses(op: Op, target: Target) -> Verdicts:
+    """Clauses of the CPU list that ``op`` violates on this SoC, and those that cannot be decided."""
+    rules = load_cpu()
+    soc = target.soc.name
+    prefix = f"{soc}.{op.op_type}"
+    entries = rules.by_op.get(op.op_type, ()) if op.domain in _ONNX_DOMAINS else ()
+    if not entries:
+        text = f"the CPU list must have an entry for {op.op_type}"
+        return [Clause(f"{prefix}.cpu_entry", text, "no entry", "an entry", f"documented {rules.chapter}")], []
+    availability = rules.availability[soc]
+    runnable = [entry for entry in entries if availability == "all" or (availability == "rv" and entry.rv)]
+    if not runnable:
+        names = ", ".join(entry.name for entry in rules.entries if entry.rv)
+        allowed = "none" if availability == "none" else names
+        text = f"{soc} must run {op.op_type} on the CPU (reading 47)"
+        return [Clause(f"{prefix}.cpu_soc", text, "not run", allowed, f"documented {rules.notes_section}")], []
+    first: Verdicts | None = None
+    undecided: Verdicts | None = None
+    for entry in runnable:
+        verdicts = _cpu_entry_clauses(op, prefix, entry)
+        if verdicts == ([], []):
+            return verdicts
+        if not verdicts[0]:
+            undecided = undecided or verdicts
+        first = first or verdicts
+    return undecided or first or ([], [])
+
+
+def _cpu_entry_clauses(op: Op, prefix: str, entry: CpuRule) -> Verdicts:
+    violated: list[Clause] = []
+    undecided: list[Clause] = []
+    if not entry.limits:
+        return violated, undecided
+    values = cpu_values(op)
+    for limit in entry.limits:
+        for finding in limit_findings(limit, values, lambda _: iter(())):
+            clause = to_clause(f"{prefix}.cpu_", f"documented {entry.section}", limit, finding, op)
+            (undecided if finding.unknown else violated).append(clause)
+    return violated, undecided
