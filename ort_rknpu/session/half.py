@@ -1,0 +1,382 @@
+"""Half-precision numerics of the NPU on the CPU: which tensors are rounded to float16, and the rewritten model.
+
+Measured on the vendor's simulator (2.3.2): the output of every compiled op is rounded to float16, to nearest even;
+sums inside one op run in float32; weights are rounded, biases and PRelu slopes are not; a graph input is not rounded
+before the first op, unless that op reads it through an inserted Reshape or Transpose. A convolution that the layer
+table shows fused with its activation or residual is still rounded in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ort_rknpu.session.half_forms import to_compiled_forms
+from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, opset
+
+FusedRounding = Literal["simulator", "once"]
+
+OVERFLOW_OUTPUT = "ort_rknpu.overflows"
+"""Graph output (int64, one count per tensor of :attr:`HalfModel.rounded`) of a model that counts overflows."""
+
+DISABLED_OPTIMIZERS = ("LayerNormFusion", "LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
+"""Graph optimisers of ONNX Runtime that look through Casts, and so would take a rounding for mixed precision."""
+
+_ALL = frozenset(range(16))
+_FLOAT32_INPUTS: dict[str, frozenset[int]] = {
+    "BatchNormalization": _ALL - {0},
+    "Clip": frozenset({1, 2}),
+    "Conv": frozenset({2}),
+    "ConvTranspose": frozenset({2}),
+    "Dropout": _ALL - {0},
+    "GRU": frozenset({3}),
+    "Gemm": frozenset({2}),
+    "LSTM": frozenset({3}),
+    "OneHot": _ALL,
+    "PRelu": frozenset({1}),
+    "Pad": frozenset({2}),
+    "Pow": frozenset({1}),
+    "Resize": frozenset({1, 2}),
+    "Upsample": frozenset({1}),
+    "exGRU": frozenset({3}),
+    "exLSTM": frozenset({3}),
+}
+"""Inputs that are no weights to the compiler: biases, which it keeps in float32, and parameters."""
+
+_MOVES = frozenset(
+    {
+        *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Relu", "Reshape", "Slice"),
+        *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "exWindow"),
+    }
+)
+"""Ops whose output values are values of their inputs (or 0): rounded inputs give rounded outputs."""
+
+_CLAMPS = frozenset({"Relu", "Clip"})
+"""Monotone clamps: rounding before and after one gives what rounding after it alone gives."""
+
+
+@dataclass(frozen=True)
+class CompiledGroup:
+    """The nodes that one compiled op computes.
+
+    Attributes:
+        op: the compiled op's name in the layer table, for example ``ConvExSwish``.
+        device: ``npu``, ``cpu`` or ``unsupported``.
+        nodes: the file's nodes, each by its first output.
+        inputs: names of the tensors the compiled op reads; empty where not known.
+    """
+
+    op: str
+    device: str
+    nodes: frozenset[str]
+    inputs: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class HalfOptions:
+    """How a model is rounded.
+
+    Attributes:
+        devices: compiled ops on these devices are rounded.
+        fused: ``simulator`` rounds between a convolution and what is fused to it, as the vendor's simulator does;
+            ``once`` rounds a row of the layer table once.
+        saturate: values beyond float16 become +-65504 instead of infinity.
+        count: adds the output :data:`OVERFLOW_OUTPUT`.
+    """
+
+    devices: frozenset[str] = frozenset({"npu"})
+    fused: FusedRounding = "simulator"
+    saturate: bool = False
+    count: bool = False
+
+
+@dataclass(frozen=True)
+class HalfModel:
+    """A model with NPU numerics.
+
+    Attributes:
+        model: the rewritten model; inputs and outputs keep their names and types.
+        rounded: the tensors that are rounded, in graph order.
+    """
+
+    model: onnx.ModelProto
+    rounded: tuple[str, ...]
+
+
+@dataclass
+class _Plan:
+    tensors: list[str] = field(default_factory=list)
+    weights: list[tuple[str, int]] = field(default_factory=list)
+    reads: list[tuple[str, int]] = field(default_factory=list)
+
+
+def emulate_half(
+    model: onnx.ModelProto,
+    groups: Sequence[CompiledGroup],
+    options: HalfOptions = HalfOptions(),
+    lower: Callable[[onnx.ModelProto], onnx.ModelProto] | None = None,
+) -> HalfModel:
+    """Rewrites ``model`` so that ONNX Runtime's CPU provider computes what the NPU would.
+
+    Args:
+        model: the user's model, float32 or float64 with all element types inferred as far as possible; not changed.
+        groups: what the compiler makes of it.
+        options: see :class:`HalfOptions`.
+        lower: replaces ex nodes, keeping their output names; called once weights are rounded.
+
+    Returns:
+        The rewritten model and the names of the rounded tensors.
+    """
+    work = onnx.ModelProto()
+    work.CopyFrom(model)
+    _drop_initializer_inputs(work.graph)
+    chosen = to_compiled_forms(work, [group for group in groups if group.device in options.devices])
+    plan = _plan(GraphIndex(work), chosen, options.fused)
+    _round_constants(work, plan)
+    if lower is not None:
+        work = lower(work)
+    _round_tensors(work, plan.tensors, options)
+    return HalfModel(work, tuple(plan.tensors))
+
+
+def _drop_initializer_inputs(graph: onnx.GraphProto) -> None:
+    initializers = {tensor.name for tensor in graph.initializer}
+    kept = [value for value in graph.input if value.name not in initializers]
+    del graph.input[:]
+    graph.input.extend(kept)
+
+
+def is_anchor(index: GraphIndex, node: onnx.NodeProto) -> bool:
+    """Whether a node is one the compiler turns into a convolution with constant weights."""
+    if node.op_type in ("Conv", "ConvTranspose", "Gemm"):
+        return True
+    return node.op_type == "MatMul" and any(name in index.computed for name in node.input)
+
+
+def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRounding) -> _Plan:
+    rows: dict[str, list[CompiledGroup]] = {}
+    for group in groups:
+        for identity in group.nodes:
+            if identity in index.nodes:
+                rows.setdefault(identity, []).append(group)
+    inner_tails = {t for group in groups for t in _tails(index, group)} if fused == "simulator" else set()
+    plan = _Plan()
+    exact: set[str] = set()
+    for identity, node in index.nodes.items():
+        mine = rows.get(identity)
+        if mine is None:
+            continue
+        for position, name in enumerate(node.input):
+            if index.elem_type(name) not in FLOAT_TYPES:
+                continue
+            if name in index.computed:
+                if _is_weight(index, node, position, mine):
+                    plan.weights.append((identity, position))
+                    exact.add(name)
+            elif name in index.inputs and _through_helper(name, mine):
+                plan.reads.append((identity, position))
+        moved = node.op_type in _MOVES and all(
+            name in exact for name in node.input if name and index.elem_type(name) in FLOAT_TYPES
+        )
+        for name in node.output:
+            if not name or index.elem_type(name) not in FLOAT_TYPES or name in index.computed:
+                continue
+            if moved:
+                exact.add(name)
+            elif name in inner_tails or not _is_internal(index, identity, name, mine):
+                exact.add(name)
+                plan.tensors.append(name)
+    return plan
+
+
+def _is_internal(index: GraphIndex, identity: str, name: str, rows: Iterable[CompiledGroup]) -> bool:
+    """Whether every reader of a tensor is fused with its producer."""
+    readers = index.readers.get(name, [])
+    if not readers or name in index.outputs:
+        return False
+    return all(any(reader in row.nodes for row in rows) for reader in readers)
+
+
+def _through_helper(name: str, rows: Sequence[CompiledGroup]) -> bool:
+    """Whether compiled ops read a graph input only through an inserted op, whose output is rounded."""
+    return all(row.inputs for row in rows) and not any(name in row.inputs for row in rows)
+
+
+def _is_weight(index: GraphIndex, node: onnx.NodeProto, position: int, rows: Sequence[CompiledGroup]) -> bool:
+    if position in _FLOAT32_INPUTS.get(node.op_type, ()) or any(row.op == "BatchNormalization" for row in rows):
+        return False
+    fused = [row for row in rows if len(row.nodes) > 1]
+    if len(fused) < len(rows):
+        return True
+    members = [index.nodes[i] for row in fused for i in row.nodes if i in index.nodes]
+    if any(is_anchor(index, member) for member in members):
+        return is_anchor(index, node)
+    data = index.constant(node.input[position])
+    return data is None or data.size > 1
+
+
+def _tails(index: GraphIndex, group: CompiledGroup) -> list[str]:
+    """Tensors inside a fused row that the simulator rounds: the convolution's own result and sums with a residual."""
+    found = []
+    members = [(i, index.nodes[i]) for i in group.nodes if i in index.nodes]
+    if len(members) < 2 or not any(is_anchor(index, node) for _, node in members):
+        return []
+    for _, node in members:
+        runtime = [name for name in node.input if name not in index.computed]
+        if is_anchor(index, node):
+            tensor = node.output[0]
+            while (reader := index.single_reader(tensor)) in group.nodes and reader is not None:
+                after = index.nodes[reader]
+                others = [name for name in after.input if name != tensor]
+                if after.op_type not in ("Add", "Sub", "Mul", "Div", "BatchNormalization") or not all(
+                    name in index.computed for name in others
+                ):
+                    break
+                tensor = after.output[0]
+        elif node.op_type == "Add" and len(runtime) == 2:
+            tensor = node.output[0]
+        else:
+            continue
+        reader = index.single_reader(tensor)
+        if reader is None or index.nodes[reader].op_type not in _CLAMPS:
+            found.append(tensor)
+    return found
+
+
+def _round_constants(model: onnx.ModelProto, plan: _Plan) -> None:
+    """Lets the nodes of the plan read float16-rounded copies of their weights and helper-read inputs."""
+    index = GraphIndex(model)
+    copies: dict[str, str] = {}
+    casts: dict[str, list[onnx.NodeProto]] = {}
+    for identity, position in (*plan.weights, *plan.reads):
+        node = index.nodes[identity]
+        name = node.input[position]
+        copy = copies.get(name)
+        if copy is None:
+            copy = copies[name] = f"{name}/half"
+            data = index.constant(name)
+            if data is not None:
+                model.graph.initializer.append(numpy_helper.from_array(round_half(data), copy))
+            else:
+                casts[name] = _cast_pair(name, copy, index.elem_type(name))
+        node.input[position] = copy
+    nodes = [pair for name, pair in casts.items() if name not in index.producer]
+    result = [node for pair in nodes for node in pair]
+    for node in model.graph.node:
+        result.append(node)
+        for name in node.output:
+            result.extend(casts.get(name, ()))
+    _replace_nodes(model.graph, result)
+
+
+def round_half(data: np.ndarray) -> np.ndarray:
+    """``data`` rounded to float16, in its own dtype."""
+    with np.errstate(over="ignore"):
+        return data.astype(np.float16).astype(data.dtype)
+
+
+def _cast_pair(source: str, target: str, elem_type: int) -> list[onnx.NodeProto]:
+    half = f"{target}/float16"
+    return [
+        helper.make_node("Cast", [source], [half], name=half, to=onnx.TensorProto.FLOAT16),
+        helper.make_node("Cast", [half], [target], name=f"{target}/round", to=elem_type),
+    ]
+
+
+def _replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> None:
+    kept = list(nodes)
+    del graph.node[:]
+    graph.node.extend(kept)
+
+
+def _round_tensors(model: onnx.ModelProto, tensors: Sequence[str], options: HalfOptions) -> None:
+    index = GraphIndex(model)
+    wanted = set(tensors)
+    shared = _SharedConstants(model.graph)
+    result: list[onnx.NodeProto] = []
+    counts: dict[str, str] = {}
+    for node in model.graph.node:
+        result.append(node)
+        for position, name in enumerate(node.output):
+            if name not in wanted:
+                continue
+            elem_type = index.elem_type(name)
+            raw = source = f"{name}/unrounded"
+            node.output[position] = raw
+            if options.saturate:
+                source = f"{name}/saturated"
+                result.append(_saturate(raw, source, shared, elem_type, opset(model)))
+            result.extend(_cast_pair(source, name, elem_type))
+            if options.count:
+                counts[name] = f"{name}/overflows"
+                result.extend(_count(raw, name, counts[name], shared, elem_type))
+    if options.count and counts:
+        result.append(helper.make_node("Concat", [counts[name] for name in tensors], [OVERFLOW_OUTPUT], axis=0))
+        model.graph.output.append(helper.make_tensor_value_info(OVERFLOW_OUTPUT, onnx.TensorProto.INT64, [len(counts)]))
+    _replace_nodes(model.graph, result)
+
+
+class _SharedConstants:
+    """Adds each constant a rewrite needs once."""
+
+    def __init__(self, graph: onnx.GraphProto) -> None:
+        self._graph = graph
+        self._names: set[str] = set()
+
+    def __call__(self, name: str, value: np.ndarray) -> str:
+        full = f"ort_rknpu.{name}.{value.dtype}"
+        if full not in self._names:
+            self._names.add(full)
+            self._graph.initializer.append(numpy_helper.from_array(value, full))
+        return full
+
+
+_LARGEST = 65504.0
+_OVERFLOWS_FROM = float(np.nextafter(np.float32(65520), np.float32(0)))
+"""The largest float32 that still rounds to a finite float16."""
+
+
+def _saturate(source: str, target: str, shared: _SharedConstants, elem_type: int, version: int) -> onnx.NodeProto:
+    if version < 11:
+        return helper.make_node("Clip", [source], [target], name=target, min=-_LARGEST, max=_LARGEST)
+    dtype = FLOAT_TYPES[elem_type]
+    bounds = [shared("lowest", np.array(-_LARGEST, dtype)), shared("largest", np.array(_LARGEST, dtype))]
+    return helper.make_node("Clip", [source, *bounds], [target], name=target)
+
+
+def _count(raw: str, rounded: str, target: str, shared: _SharedConstants, elem_type: int) -> list[onnx.NodeProto]:
+    """Counts ``|raw| >= 65520``; the exact count runs only where the sum of squares says there may be one."""
+    dtype = FLOAT_TYPES[elem_type]
+    one = shared("one", np.array([1], np.int64))
+    branch = helper.make_graph(
+        [
+            helper.make_node("Abs", [raw], [f"{target}/abs"]),
+            helper.make_node(
+                "Greater", [f"{target}/abs", shared("limit", np.array(_OVERFLOWS_FROM, dtype))], [f"{target}/over"]
+            ),
+            helper.make_node("Cast", [f"{target}/over"], [f"{target}/ones"], to=onnx.TensorProto.INT64),
+            helper.make_node("ReduceSum", [f"{target}/ones"], [f"{target}/sum"], keepdims=0),
+            helper.make_node("Reshape", [f"{target}/sum", one], [f"{target}/exact"]),
+        ],
+        "count",
+        [],
+        [helper.make_tensor_value_info(f"{target}/exact", onnx.TensorProto.INT64, [1])],
+    )
+    zero = shared("zero", np.array([0], np.int64))
+    none = helper.make_graph(
+        [helper.make_node("Identity", [zero], [f"{target}/none"])],
+        "none",
+        [],
+        [helper.make_tensor_value_info(f"{target}/none", onnx.TensorProto.INT64, [1])],
+    )
+    square = shared("square", np.array(_LARGEST**2, dtype))
+    return [
+        helper.make_node("ReduceSumSquare", [rounded], [f"{target}/squares"], name=f"{target}/squares", keepdims=0),
+        helper.make_node("Less", [f"{target}/squares", square], [f"{target}/fits"], name=f"{target}/fits"),
+        helper.make_node("If", [f"{target}/fits"], [target], name=target, then_branch=none, else_branch=branch),
+    ]
