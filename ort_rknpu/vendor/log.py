@@ -7,52 +7,31 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-Shape = tuple[int, ...]
+from ort_rknpu.vendor.records import Layer, Rewrite, Shapes
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _COMPILER_LINE = re.compile(r"^([DIWE]) RKNN: \[[0-9:.]+\] ?(.*)$")
-_TABLE_ROW = re.compile(r"^\d+ +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) +(?:\S+) +(?:\S+) +(\S.*)$")
+_TABLE_ROW = re.compile(r"^\d+ +(\S+) +\S+ +(\S+) +(\S+) +(\S+) +\S+ +\S+(?: +(\S.*))?$")
 _TABLE_TITLE = "Network Layer Information Table"
 _TABLE_HEAD = "ID   OpType"
 _REWRITE = re.compile(r"^D +(?P<rule>\w+): remove node = (?P<removed>\[.*?\])(?:, add node = (?P<added>\[.*\]))?$")
 _FOLDED = re.compile(r"^D fold_constant remove nodes = (?P<removed>\[.*\])$")
 _SHAPE = re.compile(r"\(([0-9, ]*)\)")
+_NOISE = re.compile(r"Traceback \(most recent|rknn-toolkit2 version|^=+|^File \"|^\^+$")
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|InvalidGraph|InvalidArgument|Fail)\b.*")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the layer table; shapes after the table's own cut-off (``...``) are missing."""
-
-    op: str
-    device: str
-    input_shapes: tuple[Shape, ...]
-    output_shapes: tuple[Shape, ...]
-    name: str
-    dtype: str = ""
-
-
-@dataclass(frozen=True)
-class Rewrite:
-    """One line of the optimiser: the nodes a rule took away and those it put in their place."""
-
-    rule: str
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class BuildLog:
     """What one build printed."""
 
-    rows: tuple[Row, ...] = ()
+    layers: tuple[Layer, ...] = ()
     rewrites: tuple[Rewrite, ...] = ()
-    folded: tuple[str, ...] = ()
     overflows: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
 
 
-def _shapes(column: str) -> tuple[Shape, ...]:
+def _shapes(column: str) -> Shapes:
     return tuple(tuple(int(dim) for dim in found.split(",") if dim.strip()) for found in _SHAPE.findall(column))
 
 
@@ -65,26 +44,26 @@ def _lines(text: str) -> Iterator[str]:
         yield _ANSI.sub("", line).rstrip()
 
 
-def parse_row(text: str) -> Row | None:
+def parse_row(text: str) -> Layer | None:
     """The row in one table line without its log prefix; None where the line is no row.
 
+    The table cuts shapes off with ``...`` where its column is full; those are missing from the row.
     ``InputOperator`` and ``OutputOperator`` lines, which stand for the model's own inputs and outputs, are no rows.
     """
     found = _TABLE_ROW.match(text)
     if not found:
         return None
-    op, dtype, device, inputs, outputs, full_name = found.groups()
+    op, device, inputs, outputs, full_name = found.groups()
     if op in ("InputOperator", "OutputOperator"):
         return None
-    _, _, name = full_name.strip().partition(":")
-    return Row(op, device, _shapes(inputs), _shapes(outputs), name, dtype)
+    _, _, name = (full_name or "").strip().partition(":")
+    return Layer(op, device.lower(), _shapes(inputs), _shapes(outputs), name)
 
 
 def parse_log(text: str) -> BuildLog:
     """Reads one build's log; a table that was printed more than once counts as it was printed last."""
-    rows: list[Row] = []
+    layers: list[Layer] = []
     rewrites: list[Rewrite] = []
-    folded: list[str] = []
     overflows: list[str] = []
     errors: list[str] = []
     in_table = False
@@ -93,11 +72,11 @@ def parse_log(text: str) -> BuildLog:
         if compiler:
             level, message = compiler.groups()
             if _TABLE_TITLE in message:
-                rows, in_table = [], True
+                layers, in_table = [], True
             elif in_table and not message.startswith(("-", _TABLE_HEAD)):
                 row = parse_row(message)
                 if row:
-                    rows.append(row)
+                    layers.append(row)
                 in_table = bool(re.match(r"^\d+ ", message))
             elif level == "E" or message.startswith("REGTASK"):
                 target = overflows if "REGTASK" in message else errors
@@ -110,11 +89,11 @@ def parse_log(text: str) -> BuildLog:
             continue
         constant = _FOLDED.match(line)
         if constant:
-            folded.extend(_names(constant["removed"]))
+            rewrites.append(Rewrite("fold_constant", _names(constant["removed"]), ()))
         elif line.startswith("E "):
             message = line[2:].strip()
-            if message and message not in errors:
+            if message and message not in errors and not _NOISE.search(message):
                 errors.append(message)
-        elif _EXCEPTION.match(line) and line not in errors:
+        elif _EXCEPTION.match(line) and line not in errors and not _NOISE.search(line):
             errors.append(line)
-    return BuildLog(tuple(rows), tuple(rewrites), tuple(folded), tuple(overflows), tuple(errors))
+    return BuildLog(tuple(layers), tuple(rewrites), tuple(overflows), tuple(errors))
