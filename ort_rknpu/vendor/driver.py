@@ -9,6 +9,8 @@ Protocol: the first line on standard output is ``{"toolkit": version}`` or ``{"e
 that was reached: ``config``, ``load``, ``build`` or ``done``, and ``error`` says how it ended when ``ok`` is false.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import select
@@ -18,12 +20,16 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Callable
 from importlib.metadata import version
+from typing import Any
+
+Job = dict[str, Any]
 
 
-def build(job, report):
+def build(job: Job, report: Callable[[str], None]) -> str | None:
     """One build in this process; ``report(stage, seconds)`` is called as each step begins."""
-    from rknn.api import RKNN
+    from rknn.api import RKNN  # type: ignore[import-not-found]
 
     toolkit = RKNN(verbose=True)
     options = {"target_platform": job["soc"]}
@@ -47,13 +53,13 @@ def build(job, report):
     return None
 
 
-def child(job, pipe):
+def child(job: Job, pipe: int) -> None:
     """The forked process: standard output and error go to the log, steps and the outcome to the pipe."""
     log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(log, 1)
     os.dup2(log, 2)
 
-    def report(stage):
+    def report(stage: str) -> None:
         os.write(pipe, (json.dumps({"stage": stage, "time": time.perf_counter()}) + "\n").encode())
 
     with tempfile.TemporaryDirectory() as scratch:
@@ -62,7 +68,7 @@ def child(job, pipe):
             error = build(job, report)
         except BaseException as raised:
             traceback.print_exc()
-            error = "%s: %s" % (type(raised).__name__, raised)
+            error = f"{type(raised).__name__}: {raised}"
         if job.get("dumps"):
             shutil.copytree(".", job["dumps"], dirs_exist_ok=True)
         os.chdir("/")
@@ -72,7 +78,7 @@ def child(job, pipe):
     os._exit(0)
 
 
-def run(job):
+def run(job: Job) -> Job:
     """Forks, waits no longer than the job's time-out, and says how the child ended."""
     reader, writer = os.pipe()
     pid = os.fork()
@@ -99,9 +105,10 @@ def run(job):
     return outcome(text.decode(), status, timed_out)
 
 
-def outcome(text, status, timed_out):
+def outcome(text: str, status: int, timed_out: bool) -> Job:
     """The answer to a job from what the child wrote and how it ended."""
-    stage, error, times, ended = "start", None, {}, False
+    stage, error, ended = "start", None, False
+    times: dict[str, float] = {}
     for line in text.splitlines():
         message = json.loads(line)
         if "stage" in message:
@@ -113,9 +120,9 @@ def outcome(text, status, timed_out):
     if timed_out:
         error = "timed out"
     elif killer:
-        error = "died of signal %d" % killer
+        error = f"died of signal {killer}"
     elif not ended:
-        error = "ended with status %d" % os.WEXITSTATUS(status)
+        error = f"ended with status {os.WEXITSTATUS(status)}"
     seconds = {}
     for step, following in (("load", "build"), ("build", "done")):
         if following in times:
@@ -126,15 +133,15 @@ def outcome(text, status, timed_out):
     return answer
 
 
-def main():
+def main() -> int:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # whatever the toolkit prints while it is imported must not mix with the answers
     try:
-        import rknn.api  # noqa: F401
+        import rknn.api  # type: ignore[import-not-found]  # noqa: F401
 
         found = {"toolkit": version("rknn-toolkit2")}
     except Exception as raised:
-        answers.write(json.dumps({"error": "%s: %s" % (type(raised).__name__, raised)}) + "\n")
+        answers.write(json.dumps({"error": f"{type(raised).__name__}: {raised}"}) + "\n")
         return 1
     answers.write(json.dumps(found) + "\n")
     for line in sys.stdin:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +80,9 @@ def fill_stubs(model: onnx.ModelProto, folder: Path, seed: int = 0) -> onnx.Mode
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
         if dtype.kind not in "biuf":
             kind = onnx.TensorProto.DataType.Name(tensor.data_type)
-            raise ToolkitError(f"the tensor {tensor.name!r} has no data and its type {kind} can not be filled at random")
+            raise ToolkitError(
+                f"the tensor {tensor.name!r} has no data and its type {kind} can not be filled at random"
+            )
         values = random_tensor(rng, tuple(tensor.dims), dtype, positive)
         del tensor.external_data[:]
         tensor.data_location = onnx.TensorProto.DEFAULT
@@ -88,7 +90,9 @@ def fill_stubs(model: onnx.ModelProto, folder: Path, seed: int = 0) -> onnx.Mode
     return filled
 
 
-def random_inputs(model: onnx.ModelProto, seed: int = 0, shapes: dict[str, tuple[int, ...]] | None = None) -> dict[str, np.ndarray]:
+def random_inputs(
+    model: onnx.ModelProto, seed: int = 0, shapes: Mapping[str, tuple[int, ...]] | None = None
+) -> dict[str, np.ndarray]:
     """One random feed: N(0, 1) for floats, 0 or 1 for integers and booleans.
 
     Raises:

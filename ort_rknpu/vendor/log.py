@@ -14,11 +14,12 @@ _COMPILER_LINE = re.compile(r"^([DIWE]) RKNN: \[[0-9:.]+\] ?(.*)$")
 _TABLE_ROW = re.compile(r"^\d+ +(\S+) +\S+ +(\S+) +(\S+) +(\S+) +\S+ +\S+(?: +(\S.*))?$")
 _TABLE_TITLE = "Network Layer Information Table"
 _TABLE_HEAD = "ID   OpType"
+_OVERFLOW = "REGTASK:"
 _REWRITE = re.compile(r"^D +(?P<rule>\w+): remove node = (?P<removed>\[.*?\])(?:, add node = (?P<added>\[.*\]))?$")
 _FOLDED = re.compile(r"^D fold_constant remove nodes = (?P<removed>\[.*\])$")
 _SHAPE = re.compile(r"\(([0-9, ]*)\)")
 _NOISE = re.compile(r"Traceback \(most recent|rknn-toolkit2 version|^=+|^File \"|^\^+$")
-_EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|InvalidGraph|InvalidArgument|Fail)\b.*")
+_EXCEPTION = re.compile(r"^(?:(?:[a-z_]\w*\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception|Exit|Interrupt))(?::|$)")
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def parse_row(text: str) -> Layer | None:
     The table cuts shapes off with ``...`` where its column is full; those are missing from the row.
     ``InputOperator`` and ``OutputOperator`` lines, which stand for the model's own inputs and outputs, are no rows.
     """
-    found = _TABLE_ROW.match(text)
+    found = _TABLE_ROW.match(text.rstrip())
     if not found:
         return None
     op, device, inputs, outputs, full_name = found.groups()
@@ -71,17 +72,17 @@ def parse_log(text: str) -> BuildLog:
         compiler = _COMPILER_LINE.match(line)
         if compiler:
             level, message = compiler.groups()
-            if _TABLE_TITLE in message:
+            if level == "E":
+                target = overflows if message.startswith(_OVERFLOW) else errors
+                if message and message not in target:
+                    target.append(message)
+            elif _TABLE_TITLE in message:
                 layers, in_table = [], True
             elif in_table and not message.startswith(("-", _TABLE_HEAD)):
                 row = parse_row(message)
                 if row:
                     layers.append(row)
-                in_table = bool(re.match(r"^\d+ ", message))
-            elif level == "E" or message.startswith("REGTASK"):
-                target = overflows if "REGTASK" in message else errors
-                if message and message not in target:
-                    target.append(message)
+                in_table = bool(_TABLE_ROW.match(message))
             continue
         rewrite = _REWRITE.match(line)
         if rewrite:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -15,12 +16,12 @@ from ort_rknpu.vendor.toolkit import Outcome, Toolkit
 
 def record_of(name: str, graph: onnx.GraphProto, target: Target, toolkit: str, outcome: Outcome) -> Record:
     """The record of one build."""
-    common = {"model": name, "soc": target.soc.name, "precision": target.precision, "toolkit": toolkit}
+    record = Record(name, target.soc.name, target.precision, toolkit, outcome.ok)
     if not outcome.ok:
-        return Record(**common, ok=False, stage=outcome.stage, error=outcome.error)
+        return replace(record, stage=outcome.stage, error=outcome.error)
     log = outcome.log
     nodes = map_nodes(graph, log.layers, log.rewrites)
-    return Record(**common, ok=True, layers=log.layers, rewrites=log.rewrites, nodes=nodes)
+    return replace(record, layers=log.layers, rewrites=log.rewrites, nodes=nodes)
 
 
 def record_model(

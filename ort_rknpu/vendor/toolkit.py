@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.resources import as_file, files
+from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -48,30 +49,30 @@ class Toolkit:
         self.python = str(python)
         self.timeout = timeout
         self.retries = retries
+        self._process: subprocess.Popen[str] | None = None
         self._scratch = tempfile.TemporaryDirectory(prefix="ort-rknpu-")
         try:
             self._process = self._start()
             self.version = self._greet()
         except BaseException:
-            self._scratch.cleanup()
+            self.close()
             raise
 
     def _start(self) -> subprocess.Popen[str]:
-        with as_file(files("ort_rknpu.vendor").joinpath("driver.py")) as script:
-            source = script.read_text("utf-8")
         driver = Path(self._scratch.name, "driver.py")
-        driver.write_text(source, "utf-8")
-        self._chatter = Path(self._scratch.name, "driver.log").open("w+", encoding="utf-8", errors="replace")
+        driver.write_text(files("ort_rknpu.vendor").joinpath("driver.py").read_text("utf-8"), "utf-8")
+        self._chatter = Path(self._scratch.name, "driver.log")
         try:
-            return subprocess.Popen(
-                [self.python, str(driver)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._chatter,
-                text=True,
-                encoding="utf-8",
-                cwd=self._scratch.name,
-            )
+            with self._chatter.open("w") as chatter:
+                return subprocess.Popen(
+                    [self.python, str(driver)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=chatter,
+                    text=True,
+                    encoding="utf-8",
+                    cwd=self._scratch.name,
+                )
         except OSError as error:
             raise ToolkitError(f"the interpreter {self.python!r} does not start: {error.strerror}") from error
 
@@ -83,6 +84,7 @@ class Toolkit:
         return str(greeting["toolkit"])
 
     def _receive(self, what: str) -> dict[str, Any]:
+        assert self._process is not None
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         try:
@@ -91,8 +93,8 @@ class Toolkit:
             answer = None
         if isinstance(answer, dict):
             return answer
-        self._chatter.seek(0)
-        said = [text.strip() for text in self._chatter.read().splitlines() if text.strip()]
+        chatter = self._chatter.read_text("utf-8", errors="replace")
+        said = [text.strip() for text in chatter.splitlines() if text.strip()]
         tail = said[-1] if said else "it said nothing"
         raise ToolkitError(f"the interpreter {self.python!r} failed to {what}: {line.strip() or tail}")
 
@@ -155,6 +157,7 @@ class Toolkit:
         return job
 
     def _run(self, job: dict[str, Any]) -> Outcome:
+        assert self._process is not None
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(job) + "\n")
@@ -174,15 +177,16 @@ class Toolkit:
 
     def close(self) -> None:
         """Ends the interpreter."""
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._chatter.close()
+        if self._process is not None:
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            try:
+                self._process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
         self._scratch.cleanup()
 
     def __enter__(self) -> Toolkit:
