@@ -170,7 +170,9 @@ def _value_signature(value: Value) -> Any:
 def _freeze(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         # objects have no bytes of their own; large arrays are told apart by identity, which is always safe
-        return id(value) if value.size > 64 or value.dtype.hasobject else (value.dtype.str, value.shape, value.tobytes())
+        return (
+            id(value) if value.size > 64 or value.dtype.hasobject else (value.dtype.str, value.shape, value.tobytes())
+        )
     if isinstance(value, list):
         return tuple(_freeze(v) for v in value)
     return value if isinstance(value, (int, float, str, type(None))) else id(value)
@@ -194,9 +196,7 @@ def _result(
     nodes = _node_results(model, rows, parts)
     counts = Counter(node.verdict for node in nodes)
     summary: dict[str, int | None] = {"nodes": len(nodes), **{verdict: counts[verdict] for verdict in SOC_VERDICTS}}
-    summary.update(
-        partitions=len(parts.partitions), transitions=parts.transitions, boundary_bytes=parts.boundary_bytes
-    )
+    summary.update(partitions=len(parts.partitions), transitions=parts.transitions, boundary_bytes=parts.boundary_bytes)
     return TargetResult(
         soc=target.soc.name,
         precision=target.precision,

@@ -187,7 +187,7 @@ class Report:
             "targets": [target.to_dict() for target in self.targets],
         }
 
-    def to_json(self, indent: int | None = 2) -> str:
+    def to_json(self, indent: int | None = None) -> str:
         """The same report gives the same text, byte for byte."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
