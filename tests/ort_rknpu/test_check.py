@@ -104,12 +104,13 @@ def test_json_is_the_contract_and_the_same_bytes_twice() -> None:
 
 
 def test_an_unknown_shape_is_unknown_and_named_until_it_is_set() -> None:
-    open_report = check(small(), "rk3588", rules="documented")
-    unknown = [n for n in open_report.target().nodes if n.verdict == "unknown"]
-    assert unknown
-    assert all(n.clauses for n in unknown)
-    assert open_report.target().summary["boundary_bytes"] is None
-    assert small_report().target().summary["unknown"] == 0
+    model = make_model([helper.make_node("Softmax", ["x"], ["y"], axis=3)], [tensor("x", ["n", 4, "h", "w"])], ["y"])
+    target = check(model, "rk3588", rules="documented").target()
+    assert target.nodes[0].verdict == "unknown"
+    assert all("inputs nx4xhxw" in c.actual for c in target.nodes[0].clauses)
+    assert target.summary["boundary_bytes"] == 0
+    known = check(model, "rk3588", rules="documented", shapes={"x": (1, 4, 8, 8)}).target()
+    assert (known.nodes[0].verdict, known.nodes[0].clauses) == ("npu", ())
 
 
 @pytest.mark.parametrize(
