@@ -17,7 +17,11 @@ _FUSED: dict[str, frozenset[str]] = {
     "rv1103b_rv1106b": _EVERYWHERE | {"Add", "Mul"},
 }
 """What goes into a Conv on targets that take less than the others (measured 2.3.2: row names of the recordings)."""
-_AFTER = {"ConvTranspose": frozenset({"Relu", "Clip"}), "Add": frozenset({"Relu"}), "BatchNormalization": frozenset({"Relu"})}
+_AFTER = {
+    "ConvTranspose": frozenset({"Relu", "Clip"}),
+    "Add": frozenset({"Relu"}),
+    "BatchNormalization": frozenset({"Relu"}),
+}
 
 
 def fuse_rows(graph: Graph, target: Target, place: Callable[[Op], Placement]) -> dict[Op, tuple[Op, ...]]:

@@ -70,7 +70,10 @@ def depth_to_space(op: Op, context: Context) -> bool:
         return False
     block = op.attr("blocksize", 1)
     weight = Value(
-        context.unique("kernel"), (shape_of(source)[1], shape_of(op.outputs[0])[1], block, block), source.dtype, constant=True
+        context.unique("kernel"),
+        (shape_of(source)[1], shape_of(op.outputs[0])[1], block, block),
+        source.dtype,
+        constant=True,
     )
     attributes = {"kernel_shape": [block, block], "strides": [block, block]}
     new = context.add(
@@ -234,7 +237,7 @@ def conv_between_reshapes(op: Op, context: Context) -> bool:
     if source is None or len(before) != 4 or before[:2] != inner[:2]:
         return False
     out = (before[0], shape_of(op.outputs[0])[1], *before[2:])
-    if layout.only_moves_ones(out, after) or len(after) == 4 and out[2:] == after[2:]:
+    if layout.only_moves_ones(out, after) or (len(after) == 4 and out[2:] == after[2:]):
         op.set_input(0, source)
         op.outputs[0].shape = out
         context.discard(first)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from ort_rknpu.compiler.rewriting import Context, rewrite
 from ort_rknpu.graph import Op
 
-_RANDOM = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"})
+_RANDOM = frozenset(
+    {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli", "Multinomial"}
+)
 
 
 @rewrite("fold_constant")

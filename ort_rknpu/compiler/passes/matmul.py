@@ -91,7 +91,7 @@ def gemm_to_exmatmul(op: Op, context: Context) -> bool:
 
 
 def _align2(shape: tuple[int, ...]) -> tuple[int, ...]:
-    rows, columns = ((1, 1) + shape)[-2:]
+    rows, columns = (1, 1, *shape)[-2:]
     return (1, rows, 1, columns)
 
 

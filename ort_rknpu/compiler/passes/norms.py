@@ -136,7 +136,9 @@ def spelled_rms_norm(op: Op, context: Context) -> bool:
     inverse = reader(root, context, "Div", "Reciprocal") if root is not None else None
     if add is None or root is None or inverse is None:
         return False
-    if inverse.op_type == "Div" and not (close(number(inverse.inputs[0]), 1.0) and inverse.inputs[1] is root.outputs[0]):
+    if inverse.op_type == "Div" and not (
+        close(number(inverse.inputs[0]), 1.0) and inverse.inputs[1] is root.outputs[0]
+    ):
         return False
     scaled = reader(inverse, context, "Mul")
     if scaled is None or source not in scaled.inputs:

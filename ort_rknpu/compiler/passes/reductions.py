@@ -61,7 +61,13 @@ def keep_dims(op: Op, context: Context) -> bool:
     for axis in axes:
         shape[axis] = 1
     new = context.add(
-        op.op_type, op.inputs, [shape], op.origins, {**op.attributes, "keepdims": 1}, base=op.name, dtype=op.outputs[0].dtype
+        op.op_type,
+        op.inputs,
+        [shape],
+        op.origins,
+        {**op.attributes, "keepdims": 1},
+        base=op.name,
+        dtype=op.outputs[0].dtype,
     )
     context.replace(op, context.reshape(new.outputs[0], shape_of(op.outputs[0])))
     return True

@@ -117,5 +117,7 @@ def remove_invalid_maxpool(op: Op, context: Context) -> bool:
 @rewrite("fuse_two_clip", "Clip")
 def remove_unbounded_clip(op: Op, context: Context) -> bool:
     """A Clip without bounds."""
-    bounded = op.input(1) is not None or op.input(2) is not None or op.attr("min") is not None or op.attr("max") is not None
+    bounded = (
+        op.input(1) is not None or op.input(2) is not None or op.attr("min") is not None or op.attr("max") is not None
+    )
     return not bounded and number(op.input(1)) is None and context.bypass(op)

@@ -7,6 +7,8 @@ Models ``convert_gather_to_slice_reshape``, ``convert_gather_to_reshape``, ``gat
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, rewrite, shape_of, union
@@ -101,14 +103,14 @@ def parallel_slices_to_split(op: Op, context: Context) -> bool:
         cuts = {a: r for a, r in (ranges or {}).items() if r != (0, shape[a], 1)}
         if len(cuts) != 1:
             continue
-        (axis, (start, end, step)), = cuts.items()
+        ((axis, (start, end, step)),) = cuts.items()
         if step == 1:
             found.setdefault(axis, []).append((start, end, piece))
     for axis, pieces in found.items():
         pieces.sort(key=lambda piece: piece[:2])
         if len(pieces) < 2 or pieces[0][0] != 0 or pieces[-1][1] != shape_of(value)[axis]:
             continue
-        if any(a[1] != b[0] for a, b in zip(pieces, pieces[1:])):
+        if any(a[1] != b[0] for a, b in pairwise(pieces)):
             continue
         sizes = [end - start for start, end, _ in pieces]
         origins = union(*(piece for _, _, piece in pieces))

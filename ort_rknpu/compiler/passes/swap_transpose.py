@@ -107,10 +107,7 @@ def _move_axis(op: Op, perm: Sequence[int], inputs: list[Value | None], context:
         if axes is None or op.inputs[3] is None:
             return False
         inputs[3] = context.constant(op.inputs[3], (len(axes),), np.array([perm[a % rank] for a in axes]))
-    if op.op_type == "exNorm":
-        if op.attr("axes") != [1] or rank != 4 or perm[1] != 1:
-            return False
-    return True
+    return op.op_type != "exNorm" or (op.attr("axes") == [1] and rank == 4 and perm[1] == 1)
 
 
 @rewrite("swap_op_transpose", *UNARY, *BINARY, "exSoftmax13", "exNorm")

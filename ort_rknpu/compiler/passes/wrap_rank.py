@@ -17,9 +17,9 @@ from ort_rknpu.compiler.rewriting import Context, known, numbers, rewrite, shape
 from ort_rknpu.graph import Op, Value
 
 ELEMENTWISE = (
-    "Add", "Sub", "Mul", "Div", "Pow", "Where", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or", "Equal",
-    "Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Sin", "Cos", "Atan",
-    "Floor", "Cast", "exGelu", "exSwish", "exMish", "Expand",
+    "Add", "Sub", "Mul", "Div", "Pow", "Where", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
+    "Equal", "Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Sin", "Cos",
+    "Atan", "Floor", "Cast", "exGelu", "exSwish", "exMish", "Expand",
 )  # fmt: skip
 """Ops whose operands broadcast against the output and that have no axis."""
 
@@ -29,7 +29,8 @@ AXIS = ("Concat", "Split", "exSoftmax13", "LogSoftmax", "ArgMax", "ArgMin", "Top
 REDUCE = ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceL2", "ReduceMean")
 
 SPATIAL = (
-    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "BatchNormalization", "Resize",
+    "Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "BatchNormalization",
+    "Resize",
 )  # fmt: skip
 """Ops on [n,c,l] that also exist on [n,c,h,w]."""
 
@@ -242,10 +243,10 @@ def wrap_spatial(op: Op, context: Context) -> bool:
         n, c, k = shape_of(op.inputs[1])
         op.set_input(1, context.reshape(op.inputs[1], (n, c, 1, k)))
     if op.op_type == "Resize":
-        for index, neutral in ((1, 0.0), (2, 1.0), (3, 1)):
+        for index, fill in ((1, 0.0), (2, 1.0), (3, 1.0)):
             value = op.input(index)
             if value is not None and value.const is not None and value.const.size:
-                grown = np.insert(value.const, 2 if index != 1 else [2, 5], neutral)
+                grown = np.insert(value.const, 2 if index != 1 else [2, 5], fill)
                 if index == 3:
                     grown[2] = 1
                 op.set_input(index, context.constant(value, grown.shape, grown))
