@@ -188,7 +188,7 @@ class Graph:
                 self.outputs[index] = new
 
     def sort(self) -> None:
-        """Restores a valid execution order: ops keep theirs, each preceded by what it still needs. ValueError on a cycle."""
+        """Restores a valid execution order: each op comes after what it still needs. ValueError on a cycle."""
         done: dict[Op, None] = {}
         active: set[Op] = set()
         for root in self._ops:

@@ -18,8 +18,8 @@ from ort_rknpu.graph import Op, Value
 
 ELEMENTWISE = (
     "Add", "Sub", "Mul", "Div", "Pow", "Where", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
-    "Equal", "Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Sin", "Cos",
-    "Atan", "Floor", "Cast", "exGelu", "exSwish", "exMish", "Expand",
+    "Equal", "Relu", "LeakyRelu", "Elu", "Clip", "Sigmoid", "Tanh", "Softplus", "Exp", "Log", "Sqrt", "Erf", "Sin",
+    "Cos", "Atan", "Floor", "Cast", "exGelu", "exSwish", "exMish", "Expand",
 )  # fmt: skip
 """Ops whose operands broadcast against the output and that have no axis."""
 
