@@ -21,3 +21,11 @@ class UnknownOpError(OpError):
 
 class OpRuntimeError(RknpuError, RuntimeError):
     """A Python op failed while a session ran; ``__cause__`` is the original exception."""
+
+
+class RegistrationError(RknpuError, RuntimeError):
+    """The Python ops cannot be added to these session options any more; the message says which call to move."""
+
+
+class ArgumentError(RknpuError, ValueError):
+    """An argument of a function has a value that it does not take; the message lists the valid ones."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from custom_ops.errors import ModelError, OpError, OpRuntimeError, RknpuError, UnknownOpError
+from custom_ops.errors import ModelError, OpError, OpRuntimeError, RegistrationError, RknpuError, UnknownOpError
 
 __all__ = [
     "CalibrationError",
@@ -11,6 +11,7 @@ __all__ = [
     "OpRuntimeError",
     "OptionError",
     "PlacementError",
+    "RegistrationError",
     "RknpuError",
     "RuleDataError",
     "TargetError",

@@ -15,8 +15,8 @@ from ort_rknpu.errors import RknpuError
 
 COMMANDS: dict[str, str] = {
     # what users type -> module with a function `command`
-    "check": "ort_rknpu.cli.check",
-    "explain": "ort_rknpu.cli.explain",
+    "prepare": "ort_rknpu.cli.prepare",
+    "run": "ort_rknpu.cli.run",
 }
 
 
@@ -50,7 +50,20 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Runs the command line; bad input ends with status 2 and one line on standard error."""
     try:
-        build_app()()
-    except RknpuError as error:
-        typer.echo(f"ort-rknpu: {' '.join(str(error).split())}", err=True)
-        sys.exit(2)
+        status = build_app()(standalone_mode=False)
+    except Exception as error:
+        sys.exit(_fail(error))
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(error: Exception) -> int:
+    """Prints one line about bad input or wrong usage; anything else is a defect and goes on."""
+    if isinstance(error, RknpuError):
+        message = str(error)
+    elif hasattr(error, "format_message"):  # click's usage errors, wherever typer has click from
+        message = error.format_message()
+    else:
+        raise error
+    if message:  # empty where the help was printed instead
+        typer.echo(f"ort-rknpu: {' '.join(message.split())}", err=True)
+    return 2

@@ -39,8 +39,7 @@ def slice_values(op: Op) -> Values:
             continue
         spread = [default] * 4
         for axis, item in zip(axes, items):
-            if axis is not None and axis < 4:
-                spread[axis] = item
+            spread[axis or 0] = item
         values[name] = tuple(spread)
     return values
 

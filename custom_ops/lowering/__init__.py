@@ -1,0 +1,42 @@
+"""Native lowering: every ex* operator as the ONNX and ONNX Runtime operators that run fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from custom_ops.lowering import activations, norms, products
+from custom_ops.lowering.builder import Builder, Names
+
+__all__ = ["Builder", "Names", "lower"]
+
+_FUNCTIONS: dict[str, Callable[[Builder, list[str]], list[str]]] = {
+    "exSwish": activations.swish,
+    "exMish": activations.mish,
+    "exGelu": activations.gelu,
+    "exGlu": activations.glu,
+    "exSoftmax13": activations.softmax,
+    "exSoftmaxMask": activations.softmax_mask,
+    "exNorm": norms.norm,
+    "exMatMul": products.matmul,
+    "exSDPAttention": products.attention,
+    "exWindow": activations.window,
+    "exLSTM": products.lstm,
+    "exGRU": products.gru,
+    "exHardSwish": activations.hard_swish,
+    "exRMSNorm": norms.rms_norm,
+    "exLayerNorm": norms.layer_norm,
+    "exMeanVarianceNormalization": norms.mean_variance_normalization,
+    "exLRN": norms.lrn,
+    "exSwooshR": activations.swoosh(1, 0.313261687),
+    "exSwooshL": activations.swoosh(4, 0.035),
+}
+
+
+def lower(op_type: str, builder: Builder, inputs: list[str]) -> list[str]:
+    """Writes the nodes of one ex node into ``builder``; returns the names of all outputs of its contract.
+
+    Args:
+        op_type: a name in ``CONTRACTS``.
+        inputs: one name per input that the node lists, ``""`` where omitted.
+    """
+    return _FUNCTIONS[op_type](builder, inputs)
