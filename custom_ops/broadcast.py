@@ -87,8 +87,10 @@ def pdpd(a: Sequence[Dim], b: Sequence[Dim], axis: int = -1) -> Broadcast:
         run.pop()
     if not run:
         return Broadcast(tuple(a))
-    if start + len(run) > len(a):
-        return Broadcast(None, (_overhang(a, b, axis, len(a) - len(run)),))
+    beyond = run[max(len(a) - start, 0) :]
+    if beyond:
+        certain = any(isinstance(dim, int) and dim != 1 for dim in beyond)
+        return Broadcast(None, (_overhang(a, b, axis, len(a) - len(run), certain),))
     return _onto(a, run, start, f"{show(b)} onto {show(a)} from dimension {start}")
 
 
@@ -165,5 +167,5 @@ def _rank_onto(a: Sequence[Dim], b: Sequence[Dim]) -> Mismatch:
     return Mismatch("rank", f"{show(b)} onto {show(a)}", "B of at most A's rank")
 
 
-def _overhang(a: Sequence[Dim], b: Sequence[Dim], axis: int, highest: int) -> Mismatch:
-    return Mismatch("axis", f"axis {axis} with {show(b)} onto {show(a)}", f"-1 or 0..{highest}")
+def _overhang(a: Sequence[Dim], b: Sequence[Dim], axis: int, highest: int, certain: bool = True) -> Mismatch:
+    return Mismatch("axis", f"axis {axis} with {show(b)} onto {show(a)}", f"-1 or 0..{highest}", certain)

@@ -5,13 +5,17 @@ Names are loaded on first use, so that ``import ort_rknpu`` stays light.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from ort_rknpu._version import __version__
 
 _EXPORTS: dict[str, str] = {
     # public name -> module that holds it
+    "check": "ort_rknpu.check",
+    "Report": "ort_rknpu.report",
     "InferenceSession": "ort_rknpu.session.inference",
     "last_error": "custom_ops",
     "prepare": "custom_ops",
@@ -32,3 +36,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_EXPORTS})
+
+
+class _Package(ModuleType):
+    """Keeps ``ort_rknpu.check`` the function: importing the submodule of that name would bind the module here."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _EXPORTS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

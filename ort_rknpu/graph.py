@@ -6,7 +6,6 @@ rewrite a copy of it. Every op remembers in ``origins`` which nodes of the model
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -173,7 +172,7 @@ class Graph:
         return op
 
     def remove(self, op: Op) -> None:
-        """Takes ``op`` out; its outputs must have no reader left or be re-produced by another op."""
+        """Takes ``op`` out; its outputs must have no reader left, be constants or be re-produced by another op."""
         op.set_inputs([])
         for value in op.outputs:
             if value.producer is op:
@@ -189,29 +188,25 @@ class Graph:
                 self.outputs[index] = new
 
     def sort(self) -> None:
-        """Restores a valid execution order, keeping the present one where it is free. ValueError on a cycle."""
-        order = {op: position for position, op in enumerate(self._ops)}
-        waiting: dict[Op, int] = {}
-        readers: dict[Op, list[Op]] = {}
-        for op in order:
-            producers = {p for p in self._producers(op) if p in order and p is not op}
-            waiting[op] = len(producers)
-            for producer in producers:
-                readers.setdefault(producer, []).append(op)
-        heap = [order[op] for op, count in waiting.items() if count == 0]
-        heapq.heapify(heap)
-        by_position = list(order)
-        result: dict[Op, None] = {}
-        while heap:
-            op = by_position[heapq.heappop(heap)]
-            result[op] = None
-            for reader in readers.get(op, ()):
-                waiting[reader] -= 1
-                if waiting[reader] == 0:
-                    heapq.heappush(heap, order[reader])
-        if len(result) != len(order):
-            raise ValueError(f"graph {self.name!r} has a cycle")
-        self._ops = result
+        """Restores a valid execution order: each op comes after what it still needs. ValueError on a cycle."""
+        done: dict[Op, None] = {}
+        active: set[Op] = set()
+        for root in self._ops:
+            stack: list[tuple[Op, Iterator[Op]]] = [] if root in done else [(root, self._producers(root))]
+            while stack:
+                op, waiting = stack[-1]
+                active.add(op)
+                for needed in waiting:
+                    if needed in self._ops and needed not in done:
+                        if needed in active:
+                            raise ValueError(f"graph {self.name!r} has a cycle")
+                        stack.append((needed, self._producers(needed)))
+                        break
+                else:
+                    stack.pop()
+                    active.discard(op)
+                    done[op] = None
+        self._ops = done
 
     def _producers(self, op: Op) -> Iterator[Op]:
         for value in op.inputs:

@@ -15,6 +15,8 @@ from ort_rknpu.errors import RknpuError
 
 COMMANDS: dict[str, str] = {
     # what users type -> module with a function `command`
+    "check": "ort_rknpu.cli.check",
+    "explain": "ort_rknpu.cli.explain",
     "prepare": "ort_rknpu.cli.prepare",
     "run": "ort_rknpu.cli.run",
 }

@@ -47,7 +47,7 @@ def broadcast(case: Case, limit: Limit) -> Iterator[Finding]:
             _allowed(patterns, bool(limit.params.get("scalar"))),
             _hint(operand, output),
             unknown=fits is None,
-            text=f"operand {operand.name!r} must not be broadcast in another way than listed",
+            text=f"operand {index + 1} must not be broadcast in another way than listed",
         )
 
 

@@ -86,12 +86,15 @@ def entry_clauses(op: Op, target: Target, rule: OpRule, rules: GroupRules) -> Ve
     return violated, undecided
 
 
-def cpu_clauses(op: Op, target: Target) -> Verdicts:
-    """Clauses of the CPU list that ``op`` violates on this SoC, and those that cannot be decided."""
+def cpu_clauses(op: Op, target: Target, kernel: str = "") -> Verdicts:
+    """Clauses of the CPU list that ``op`` violates on this SoC, and those that cannot be decided.
+
+    ``kernel`` names the entry to judge by where it is not the op's own (a compiled row such as ``exSoftmax13``).
+    """
     rules = load_cpu()
     soc = target.soc.name
     prefix = f"{soc}.{op.op_type}"
-    entries = rules.by_op.get(op.op_type, ()) if op.domain in _ONNX_DOMAINS else ()
+    entries = rules.by_op.get(kernel or op.op_type, ()) if op.domain in _ONNX_DOMAINS else ()
     if not entries:
         text = f"the CPU list must have an entry for {op.op_type}"
         return [Clause(f"{prefix}.cpu_entry", text, "no entry", "an entry", f"documented {rules.chapter}")], []

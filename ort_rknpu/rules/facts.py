@@ -29,11 +29,14 @@ def axes_of_rank(rank: int | None) -> tuple[int, ...] | None:
 
 
 def wrap_axis(axis: int | None, rank: int | None) -> int | None:
-    """The axis among [batch, channel, height, width]; None where it is not known or the rank is above 4."""
+    """The axis among [batch, channel, height, width]; None where it is not known or the rank is above 4.
+
+    An axis that the tensor does not have comes back as it is.
+    """
     axes = axes_of_rank(rank)
-    if axis is None or rank is None or axes is None or not -rank <= axis < rank:
+    if axis is None or rank is None or axes is None:
         return None
-    return axes[axis % rank]
+    return axes[axis % rank] if -rank <= axis < rank else axis
 
 
 def wrap_shape(shape: Sequence[Any] | None) -> tuple[int | None, int | None, int | None, int | None]:

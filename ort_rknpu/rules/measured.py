@@ -7,19 +7,34 @@ from collections.abc import Iterator
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.compiled import CompiledValues
+from ort_rknpu.rules.documented import cpu_clauses
 from ort_rknpu.rules.relayout import FORMS
-from ort_rknpu.targets.measurements import MeasuredLimit, MeasuredOp, measured_ops
+from ort_rknpu.targets.measurements import MeasuredLimit, MeasuredOp, measured_rules
 from ort_rknpu.targets.socs import Target
 
 
 def place(op: Op, target: Target) -> Placement:
     """The device of a compiled op and every clause that keeps it off the NPU.
 
-    A row of a kind that was never seen is on the CPU, as every op is that the compiler has no rule for. Only ``npu``,
-    ``cpu`` and ``unknown`` (a shape or value that a limit needs is not known) come from here: whether a CPU kernel
-    exists is for the caller to ask of the operator list.
+    A row of a kind that was never seen is on the CPU, as every op is that the compiler has no rule for. A row on the
+    CPU is ``unsupported`` where the operator list has no CPU kernel for it on that SoC. ``unknown``: a shape or value
+    that a limit needs is not known.
     """
-    rule = measured_ops(target.toolkit).get(op.op_type)
+    placement = _device(op, target)
+    if placement.device != "cpu":
+        return placement
+    missing: list[Clause] | None = None
+    for kernel in measured_rules(target.toolkit).cpu_kernels.get(op.op_type, (op.op_type,)):
+        violated, _ = cpu_clauses(op, target, kernel)
+        if not violated:
+            return placement
+        missing = missing or violated
+    return Placement("unsupported", (*placement.clauses, *(missing or ())))
+
+
+def _device(op: Op, target: Target) -> Placement:
+    """Where the compiler prints the row, ``npu``, ``cpu`` or ``unknown``."""
+    rule = measured_rules(target.toolkit).ops.get(op.op_type)
     if rule is None or rule.device == "cpu":
         source = f"measured {target.toolkit}: no row of this op on the NPU" if rule is None else rule.source
         return Placement("cpu", (_never(op, target, source),))
@@ -72,7 +87,7 @@ def _judge(op: Op, target: Target, rule: MeasuredOp, limit: MeasuredLimit) -> It
 
 def _on_cpu(op: Op, target: Target) -> bool:
     """Whether a neighbour of a Reshape is on the CPU; another Reshape or the like counts as on the NPU."""
-    rule = measured_ops(target.toolkit).get(op.op_type)
+    rule = measured_rules(target.toolkit).ops.get(op.op_type)
     if rule is not None and any(limit.form for limit in rule.limits):
         return False
-    return place(op, target).device == "cpu"
+    return _device(op, target).device == "cpu"

@@ -6,7 +6,6 @@ Tensors of any other rank, and those that a CPU op writes or reads, lie plain in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -95,25 +94,71 @@ def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu)
 
 
 def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Relayout]:
-    """Each packed side must have height*width (or, for single pixels, channels) a multiple of the pack."""
+    """What the rearranging engine can do.
+
+    Between two packed tensors: width kept, or height*width kept with channels in whole packs. Else each packed side
+    needs height*width (or the channels of single pixels) to be a multiple of the pack. The output has at most
+    ``pixels`` pixels. The ops named in ``transparent`` take either layout: one between two Reshapes stays plain.
+    """
     shapes = _shapes(op)
     if shapes is None:
         return
     before, after = shapes
     size = pack(target)
-    plain = _plain_before(op, before, on_cpu), _plain_after(op, after, on_cpu)
-    if plain == (True, True):
+    transparent = frozenset(params["transparent"])
+    plain_before = _plain_before(op, before, on_cpu) or _transparent_producer(op, transparent)
+    plain_after = _plain_after(op, after, on_cpu) or _transparent_reader(op, transparent)
+    if plain_before and plain_after:
         return
-    if len(before) == len(after) == 4 and math.prod(before[2:]) == math.prod(after[2:]):
+    limit = params["pixels"][target.precision]
+    what = f"{_text(before)} -> {_text(after)}"
+    if not plain_after and after[2] * after[3] > limit:
+        yield Relayout(f"{what}: height*width = {after[2] * after[3]}", f"an output of at most {limit} pixels")
         return
-    for shape, is_plain in zip(shapes, plain):
-        if is_plain:
-            continue
-        pixels = shape[2] * shape[3]
-        if pixels % size and (pixels != 1 or shape[1] % size):
-            what = f"{shape[1]} channels of one pixel" if pixels == 1 else f"height*width = {pixels}"
-            yield Relayout(f"{_text(before)} -> {_text(after)}: {what}", f"a multiple of {size}")
-            return
+    if len(before) == len(after) == 4 and _kept(before, after, size):
+        return
+    single = plain_before and after[0] == 1 and after[2] * after[3] == 1
+    if not plain_before and not _aligned(before, size):
+        yield Relayout(f"{what}: {_measure(before)}", f"a multiple of {size}, or the same width on both sides")
+    elif not plain_after and not single and not _aligned(after, size):
+        yield Relayout(f"{what}: {_measure(after)}", f"a multiple of {size}, or the same width on both sides")
+
+
+def _kept(before: tuple[int, ...], after: tuple[int, ...], size: int) -> bool:
+    if before[3] == after[3]:
+        return True
+    return before[2] * before[3] == after[2] * after[3] and before[1] % size == 0 and after[1] % size == 0
+
+
+def _aligned(shape: tuple[int, ...], size: int) -> bool:
+    pixels = shape[2] * shape[3]
+    return pixels % size == 0 or (pixels == 1 and shape[1] % size == 0)
+
+
+def _measure(shape: tuple[int, ...]) -> str:
+    pixels = shape[2] * shape[3]
+    return f"{shape[1]} channels of one pixel" if pixels == 1 else f"height*width = {pixels}"
+
+
+def _transparent_producer(op: Op, transparent: frozenset[str]) -> bool:
+    """Whether the producer takes either layout and reads a Reshape of a plain tensor."""
+    value = op.inputs[0]
+    producer = None if value is None else value.producer
+    if producer is None or producer.op_type not in transparent or value is None or len(value.uses) != 1:
+        return False
+    source = producer.input(0)
+    reshape = None if source is None else source.producer
+    first = None if reshape is None or reshape.op_type != "Reshape" else reshape.input(0)
+    return first is not None and first.rank != 4
+
+
+def _transparent_reader(op: Op, transparent: frozenset[str]) -> bool:
+    """Whether the only reader takes either layout and feeds nothing but Reshapes to plain tensors."""
+    readers = op.outputs[0].consumers()
+    if len(readers) != 1 or readers[0].op_type not in transparent:
+        return False
+    following = readers[0].outputs[0].consumers()
+    return bool(following) and all(reader.op_type == "Reshape" and reader.outputs[0].rank != 4 for reader in following)
 
 
 FORMS: dict[str, Form] = {"same_bytes": same_bytes, "aligned_pixels": aligned_pixels}

@@ -39,7 +39,8 @@ def slice_values(op: Op) -> Values:
             continue
         spread = [default] * 4
         for axis, item in zip(axes, items):
-            spread[axis or 0] = item
+            if axis is not None and axis < 4:
+                spread[axis] = item
         values[name] = tuple(spread)
     return values
 

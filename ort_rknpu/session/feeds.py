@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ort_rknpu.errors import ModelError
+from ort_rknpu.errors import ModelError, OptionError
 
 _DTYPES: dict[str, str] = {
     "tensor(float)": "float32",
@@ -105,3 +105,25 @@ def check_feeds(inputs: Sequence[InputInfo], feeds: Mapping[str, np.ndarray], *,
     missing = [name for name in by_name if name not in feeds]
     if complete and missing:
         raise ModelError(f"input {missing[0]!r} is missing")
+
+
+def read_inputs(entries: Iterable[str]) -> dict[str, np.ndarray]:
+    """Tensors from ``NAME=FILE.npy`` as given on the command line.
+
+    Raises:
+        OptionError: an entry is not of that form.
+        ModelError: a file cannot be read as an array.
+    """
+    feeds = {}
+    for entry in entries:
+        name, separator, path = entry.partition("=")
+        if not (name and separator and path):
+            raise OptionError(f"--input {entry!r}: NAME=FILE.npy is needed")
+        try:
+            loaded = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise ModelError(f"--input {name}: cannot read {path!r}: {error}") from error
+        if not isinstance(loaded, np.ndarray):
+            raise ModelError(f"--input {name}: {path!r} is an archive; one array in a .npy file is needed")
+        feeds[name] = loaded
+    return feeds

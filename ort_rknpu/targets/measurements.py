@@ -1,6 +1,7 @@
 """Loads the measured rules: one file per toolkit version, a later version as a file of differences.
 
-A file holds ``devices`` (rows that are always on one device) and ``limits`` (op -> limit name -> limit). A limit is an
+A file holds ``devices`` (rows that are always on one device), ``cpu_kernels`` (rows that the CPU list has under other
+names) and ``limits`` (op -> limit name -> limit). A limit is an
 object with ``require`` (an expression over the values of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate
 of ``ort_rknpu.rules.relayout`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
 ``group/precision`` or ``/precision``; all where absent), ``when`` (it applies only then), ``allowed``, ``hint`` and
@@ -21,7 +22,7 @@ from ort_rknpu.targets.expressions import Expression
 from ort_rknpu.targets.socs import PRECISIONS, TOOLKITS, Target, socs
 
 SCHEMA = 1
-_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "limits"})
+_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "cpu_kernels", "limits"})
 _LIMIT_FIELDS = frozenset({"require", "form", "on", "when", "allowed", "hint", "source"})
 _DEVICE_FIELDS = frozenset({"device", "ops", "source"})
 
@@ -65,13 +66,26 @@ class MeasuredOp:
     limits: tuple[MeasuredLimit, ...] = ()
 
 
+@dataclass(frozen=True)
+class MeasuredRules:
+    """The measured rules of one toolkit version.
+
+    Attributes:
+        ops: by the name of the compiled row.
+        cpu_kernels: row -> names to look for in the CPU list, where they are not the row's own.
+    """
+
+    ops: Mapping[str, MeasuredOp]
+    cpu_kernels: Mapping[str, tuple[str, ...]]
+
+
 def _names(target: Target) -> tuple[str, str, str]:
     return target.group, f"{target.group}/{target.precision}", f"/{target.precision}"
 
 
 @cache
-def measured_ops(toolkit: str) -> Mapping[str, MeasuredOp]:
-    """The measured rules of a toolkit version by the name of the compiled row.
+def measured_rules(toolkit: str) -> MeasuredRules:
+    """The measured rules of a toolkit version.
 
     Raises:
         RuleDataError: no file for that version, or one that is inconsistent.
@@ -83,7 +97,8 @@ def measured_ops(toolkit: str) -> Mapping[str, MeasuredOp]:
     _known(data, _FILE_FIELDS, f"measured {toolkit}")
     if data["schema"] != SCHEMA or data["toolkit"] != toolkit:
         raise RuleDataError(f"measured {toolkit}: schema {data['schema']}, toolkit {data['toolkit']!r}")
-    result = dict(measured_ops(data["extends"])) if "extends" in data else {}
+    base = measured_rules(data["extends"]) if "extends" in data else MeasuredRules({}, {})
+    result = dict(base.ops)
     for entry in data.get("devices", ()):
         _known(entry, _DEVICE_FIELDS, f"measured {toolkit}: devices")
         if entry["device"] not in ("npu", "cpu"):
@@ -98,7 +113,8 @@ def measured_ops(toolkit: str) -> Mapping[str, MeasuredOp]:
             if entry is not None:
                 old[limit_id] = _limit(toolkit, name, limit_id, entry)
         result[name] = MeasuredOp(name, f"measured {toolkit}: probes {name}", "npu", tuple(old.values()))
-    return result
+    kernels = {name: tuple(names) for name, names in data.get("cpu_kernels", {}).items()}
+    return MeasuredRules(result, {**base.cpu_kernels, **kernels})
 
 
 def _limit(toolkit: str, op: str, limit_id: str, entry: Mapping[str, Any]) -> MeasuredLimit:

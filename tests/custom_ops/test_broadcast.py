@@ -54,3 +54,8 @@ def test_unknown_dimensions_are_never_certain():
 @pytest.mark.parametrize(("shape", "text"), [((), "()"), ((3,), "(3,)"), ((2, "N", None), "(2, N, ?)")])
 def test_show(shape, text):
     assert show(shape) == text
+
+
+def test_pdpd_overhang_of_an_unknown_dimension_may_be_a_trailing_one():
+    assert not pdpd((2, 3), (3, "N"), 1).mismatches[0].certain
+    assert pdpd((2, 3), (3, 2), 1).mismatches[0].certain

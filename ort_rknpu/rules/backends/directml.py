@@ -11,7 +11,7 @@ from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
     binary_inputs,
-    is_legacy_broadcast,
+    is_onnx,
     known_ranks,
     known_types,
     not_covered,
@@ -86,9 +86,9 @@ def _number(level: str) -> tuple[int, ...]:
 def place(op: Op, target: BackendTarget) -> BackendPlacement:
     """The verdict on an ONNX node, or on a node of the ``directml`` domain."""
     own = op.domain == load("directml")["domain"]
-    operator = op.op_type if own else "" if op.domain else _operators().get(op.op_type, "")
+    operator = op.op_type if own else _operators().get(op.op_type, "") if is_onnx(op) else ""
     row = _level(operator, target.variant)
-    if row is None or is_legacy_broadcast(op):
+    if row is None:
         return not_covered(op, target)
     inputs = binary_inputs(op)
     if inputs is None:

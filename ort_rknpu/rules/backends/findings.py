@@ -71,9 +71,9 @@ def binary_inputs(op: Op) -> tuple[Value, Value] | None:
     return (present[0], present[1]) if len(op.inputs) == len(present) == 2 else None
 
 
-def is_legacy_broadcast(op: Op) -> bool:
-    """Whether an ONNX node carries the ``broadcast`` attribute of operator sets before 7."""
-    return not op.domain and "broadcast" in op.attributes
+def is_onnx(op: Op) -> bool:
+    """Whether a node is of the standard domain, in a form with today's broadcasting (operator set 7 or later)."""
+    return op.domain in ("", "ai.onnx") and "broadcast" not in op.attributes
 
 
 def known_types(findings: Findings, values: tuple[Value, Value], source: str) -> tuple[str, str] | None:

@@ -13,7 +13,7 @@ from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
     binary_inputs,
-    is_legacy_broadcast,
+    is_onnx,
     known_ranks,
     known_types,
     not_covered,
@@ -93,7 +93,7 @@ def place(op: Op, target: BackendTarget) -> BackendPlacement:
     the specification's or the runtime's.
     """
     own = op.domain == load("openvino")["domain"]
-    if (op.domain and not own) or op.op_type not in _operators() or is_legacy_broadcast(op):
+    if not (own or is_onnx(op)) or op.op_type not in _operators():
         return not_covered(op, target)
     inputs = binary_inputs(op)
     if inputs is None:

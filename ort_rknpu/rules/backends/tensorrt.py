@@ -12,7 +12,7 @@ from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
     binary_inputs,
-    is_legacy_broadcast,
+    is_onnx,
     known_ranks,
     known_types,
     not_covered,
@@ -141,7 +141,7 @@ def _dla() -> dict[str, DlaOperation]:
 def place(op: Op, target: BackendTarget) -> BackendPlacement:
     """The verdict on an ONNX node, or on an ``ElementWise`` node of the ``tensorrt`` domain."""
     own = (op.domain, op.op_type) == (load("tensorrt")["domain"], "ElementWise")
-    if not own and (op.domain or op.op_type not in _nodes() or is_legacy_broadcast(op)):
+    if not own and not (is_onnx(op) and op.op_type in _nodes()):
         return not_covered(op, target)
     inputs = binary_inputs(op)
     if inputs is None:

@@ -11,27 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ort_rknpu.errors import ModelError, OptionError
 from ort_rknpu.model import Model
-
-
-def tensor(
-    name: str, shape: list[int | str | None] | None = None, dtype: int = TensorProto.FLOAT
-) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def make(
-    nodes: list[onnx.NodeProto],
-    inputs: list[onnx.ValueInfoProto],
-    outputs: list[str],
-    initializers: list[onnx.TensorProto] | None = None,
-    functions: list[onnx.FunctionProto] | None = None,
-    opset: int = 17,
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes, "g", inputs, [helper.make_empty_tensor_value_info(o) for o in outputs], initializers or []
-    )
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
-    return helper.make_model(graph, opset_imports=imports, functions=functions or [], ir_version=9)
+from tests.ort_rknpu.graphs import make_model as make
+from tests.ort_rknpu.graphs import tensor
 
 
 def relu() -> onnx.ModelProto:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ort_rknpu.errors import ModelError
-from ort_rknpu.session.feeds import check_feeds, random_feeds
+from ort_rknpu.errors import ModelError, RknpuError
+from ort_rknpu.session.feeds import check_feeds, random_feeds, read_inputs
 
 
 @dataclass
@@ -50,3 +51,17 @@ def test_wrong_inputs_are_named(feeds: dict[str, np.ndarray], message: str) -> N
 def test_a_missing_input_is_named() -> None:
     with pytest.raises(ModelError, match="'x' is missing"):
         check_feeds(INPUTS, {})
+
+
+def test_inputs_are_read_from_npy_files(tmp_path: Path) -> None:
+    np.save(tmp_path / "a=b.npy", np.arange(3))
+    assert read_inputs([f"x={tmp_path}/a=b.npy"])["x"].tolist() == [0, 1, 2]
+    np.savez(tmp_path / "c.npz", a=np.arange(3))
+    for entry, message in {
+        "x": "NAME=FILE.npy",
+        "=f": "NAME=FILE.npy",
+        "x=/nonexistent": "cannot read",
+        f"x={tmp_path}/c.npz": "archive",
+    }.items():
+        with pytest.raises(RknpuError, match=message):
+            read_inputs([entry])

@@ -1,0 +1,72 @@
+"""Predicts what the vendor's compiler makes of a model, for any number of targets at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ort_rknpu.compiler.compilation import Build, Compilation, CompiledOp
+from ort_rknpu.compiler.fusion import fuse_rows, row_name
+from ort_rknpu.compiler.pipeline import FOLD, STAGES, features_of
+from ort_rknpu.compiler.rewriting import Context
+from ort_rknpu.graph import Graph, Op, Value
+from ort_rknpu.model import Model
+from ort_rknpu.rules.clause import Placement
+from ort_rknpu.rules.measured import place
+from ort_rknpu.targets.socs import Target
+
+
+def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
+    """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph."""
+    rewritten: dict[frozenset[str], Graph] = {}
+    folded: Graph | None = None
+    result = []
+    for target in targets:
+        features = features_of(target)
+        graph = rewritten.get(features)
+        if graph is None:
+            if folded is None:
+                folded = model.graph.copy()
+                FOLD.call(folded, Context(folded))
+            graph = folded.copy()
+            context = Context(graph, features)
+            for stage in STAGES[1:]:
+                stage.call(graph, context)
+            rewritten[features] = graph
+        result.append(_place(graph, target))
+    return result
+
+
+def _place(graph: Graph, target: Target) -> Compilation:
+    """Places every op of a rewritten graph and builds the layer table."""
+    placements: dict[Op, Placement] = {}
+
+    def placed(op: Op) -> Placement:
+        found = placements.get(op)
+        if found is None:
+            found = placements[op] = place(op, target)
+        return found
+
+    rows = [_row(chain, placed(head)) for head, chain in fuse_rows(graph, target, placed).items()]
+    return Compilation(target, tuple(rows), Build())
+
+
+def _row(chain: tuple[Op, ...], placement: Placement) -> CompiledOp:
+    head, last = chain[0], chain[-1]
+    read = [v for op in chain for v in op.inputs if v is None or all(v is not o for c in chain for o in c.outputs)]
+    origins = frozenset().union(*(op.origins for op in chain))
+    return CompiledOp(
+        op=row_name(chain),
+        device=placement.device,
+        inputs=tuple("" if v is None else v.name for v in read),
+        outputs=tuple(v.name for v in last.outputs),
+        input_shapes=tuple(_shape(v) for v in read),
+        output_shapes=tuple(_shape(v) for v in last.outputs),
+        attributes=dict(head.attributes),
+        origins=origins,
+        inserted=not origins,
+        clauses=placement.clauses,
+    )
+
+
+def _shape(value: Value | None) -> tuple[int, ...] | None:
+    return None if value is None else value.static_shape

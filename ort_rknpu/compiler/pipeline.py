@@ -1,0 +1,183 @@
+"""The order in which the compiler's rewrites run, in one place.
+
+The order of stages and of rewrites inside a stage follows the toolkit's own log (measured 2.3.2): patterns are fused
+on the graph as it is in the file, ops are then converted and wrapped to rank 4, layout ops are merged, exMatMul by a
+constant becomes Conv, and what is left of layout ops is merged again.
+"""
+
+from __future__ import annotations
+
+from ort_rknpu.compiler.passes import (
+    attention,
+    convolutions,
+    fold_constants,
+    fuse_activations,
+    matmul,
+    merge_layout,
+    normalise,
+    norms,
+    recurrent,
+    reductions,
+    remove_no_ops,
+    slices,
+    swap_reshape,
+    swap_transpose,
+    windows,
+    wrap_rank,
+)
+from ort_rknpu.compiler.rewriting import Stage
+from ort_rknpu.targets.socs import Target
+
+LAYOUT = (
+    remove_no_ops.remove_invalid_reshape,
+    remove_no_ops.remove_invalid_transpose,
+    merge_layout.remove_parallel,
+    merge_layout.fuse_two_reshape,
+    merge_layout.fuse_two_transpose,
+    merge_layout.fuse_transpose_reshape,
+    merge_layout.fuse_reshape_transpose,
+    merge_layout.fuse_transpose_reshape_transpose,
+    swap_transpose.down,
+    swap_transpose.up,
+    swap_reshape.transpose_down,
+    swap_reshape.transpose_up,
+    swap_reshape.between_reshapes,
+)
+
+FOLD = Stage(
+    "fold",
+    (
+        fold_constants.fold_constant,
+        normalise.drop_shape_input,
+        normalise.default_perm,
+    ),
+)
+
+FUSE = Stage(
+    "fuse",
+    (
+        remove_no_ops.remove_invalid_cast,
+        remove_no_ops.remove_invalid_add,
+        remove_no_ops.remove_invalid_mul,
+        remove_no_ops.remove_invalid_bn,
+        remove_no_ops.remove_invalid_pad,
+        remove_no_ops.remove_invalid_slice,
+        remove_no_ops.remove_invalid_expand,
+        remove_no_ops.remove_invalid_reduce,
+        remove_no_ops.remove_invalid_maxpool,
+        merge_layout.remove_parallel_maxpool,
+        windows.window,
+        attention.attention,
+        attention.masked_softmax,
+        attention.scale_into_attention,
+        norms.spelled_layernorm,
+        norms.spelled_rms_norm,
+        norms.spelled_lp_norm,
+        fuse_activations.swish,
+        fuse_activations.erf_gelu,
+        fuse_activations.tanh_gelu,
+        fuse_activations.mish,
+        fuse_activations.softplus,
+        fuse_activations.hardswish,
+        fuse_activations.hardswish_of_clip,
+        fuse_activations.glu,
+        slices.focus,
+        slices.two_slices,
+        slices.parallel_slices_to_split,
+        slices.split_concat_to_gather,
+        convolutions.batch_norm,
+        convolutions.constant_into_conv,
+        convolutions.pad_into_conv,
+        *LAYOUT,
+    ),
+)
+
+CONVERT = Stage(
+    "convert",
+    (
+        normalise.sub_to_add,
+        normalise.div_to_mul,
+        normalise.neg_to_mul,
+        normalise.abs_to_leakyrelu,
+        normalise.reciprocal_to_div,
+        normalise.sum_to_add,
+        normalise.to_reshape,
+        norms.layernorm,
+        norms.instance_norm,
+        norms.lp_norm,
+        attention.softmax,
+        attention.softmax_axis,
+        recurrent.recurrent,
+        slices.gather_to_slice,
+        slices.gather_to_conv,
+        reductions.keep_dims,
+        reductions.reduce_mean,
+        reductions.reduce_l2,
+        reductions.reduce_sum,
+        reductions.cumsum,
+        matmul.matmul_to_exmatmul,
+        matmul.gemm_to_exmatmul,
+        convolutions.average_pool,
+        convolutions.global_average_pool,
+        convolutions.depth_to_space,
+        convolutions.large_dilation,
+        wrap_rank.wrap_elementwise,
+        wrap_rank.wrap_axis,
+        wrap_rank.wrap_slice,
+        wrap_rank.wrap_pad,
+        wrap_rank.wrap_reduce,
+        wrap_rank.wrap_spatial,
+        wrap_rank.wrap_transpose,
+        wrap_rank.squeeze_transpose,
+        wrap_rank.align_operands,
+        merge_layout.convert_reshape_to_transpose,
+    ),
+)
+
+MERGE = Stage(
+    "merge",
+    (
+        attention.attention_of_exmatmul,
+        attention.scale_into_attention,
+        matmul.fuse_exmatmul_add,
+        fuse_activations.tanh_gelu_of_products,
+        fuse_activations.hardswish_of_clip,
+        slices.parallel_slices_to_split,
+        slices.split_concat_to_gather,
+        reductions.batch_to_width,
+        *LAYOUT,
+        merge_layout.convert_reshape_to_transpose,
+    ),
+)
+
+CONV = Stage("conv", (matmul.exmatmul_to_conv, slices.gather_to_conv), repeat=False)
+
+FINISH = Stage(
+    "finish",
+    (
+        convolutions.batch_between_transposes,
+        convolutions.conv_between_moves,
+        convolutions.conv_between_reshapes,
+        convolutions.constant_into_conv,
+        *LAYOUT,
+        merge_layout.convert_reshape_to_transpose,
+    ),
+)
+
+STAGES: tuple[Stage, ...] = (FOLD, FUSE, CONVERT, MERGE, CONV, FINISH)
+
+_NO_ATTENTION = frozenset({"rk3566_rk3568", "rk2118", "rv1103b_rv1106b"})
+_NO_SOFTMAX_MASK = frozenset({"rk3566_rk3568"})
+_AVERAGE_POOL_AS_CONV = frozenset({"rk3562", "rk3576_rv1126b", "rk2118", "rv1103b_rv1106b"})
+
+
+def features_of(target: Target) -> frozenset[str]:
+    """What the rewrites may use on a target; targets with equal features share one rewritten graph."""
+    found = set()
+    if target.group not in _NO_ATTENTION:
+        found.add(attention.SDPA)
+    if target.group not in _NO_SOFTMAX_MASK:
+        found.add(attention.SOFTMAX_MASK)
+    if target.group in _AVERAGE_POOL_AS_CONV:
+        found.add(convolutions.AVERAGE_POOL_AS_CONV)
+    return frozenset(found)
