@@ -206,7 +206,8 @@ def _result(
         summary=summary,
         nodes=nodes,
         compiled=tuple(
-            CompiledRow(row.op, row.device, tuple(names[i] for i in row.origins), row.inserted) for row in rows
+            CompiledRow(row.op, row.device, tuple(names[i] for i in row.origins), row.inserted, row.inputs)
+            for row in rows
         ),
         partitions=tuple(
             PartitionResult(

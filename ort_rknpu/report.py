@@ -58,12 +58,16 @@ class NodeResult:
 
 @dataclass(frozen=True, slots=True)
 class CompiledRow:
-    """One row of the predicted layer table; ``inserted`` marks rows that no node asked for."""
+    """One row of the predicted layer table; ``inserted`` marks rows that no node asked for.
+
+    ``inputs`` are the tensors it reads, by the compiler's names: those of the model where it reads them directly.
+    """
 
     op: str
     device: str
     nodes: tuple[str, ...]
     inserted: bool
+    inputs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The row as in ``check --format json``."""
