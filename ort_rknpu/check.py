@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ort_rknpu.backend_check import check_backend
 from ort_rknpu.errors import OptionError, TargetError
 from ort_rknpu.graph import Dim, Graph, Op, Value
 from ort_rknpu.model import Model
@@ -27,6 +28,7 @@ from ort_rknpu.report import (
 from ort_rknpu.rules import documented
 from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.io_limits import io_limits
+from ort_rknpu.targets.backends.registry import BackendTarget, get_backend_target, is_backend_name, valid_names
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT, PRECISIONS, Target, get_target, socs
 
 RULES = ("measured", "documented")
@@ -40,11 +42,12 @@ def check(
     rules: str = "documented",
     shapes: Mapping[str, Sequence[Dim]] | Sequence[str] | None = None,
 ) -> Report:
-    """Checks a model against one or several SoCs. Weights are not needed.
+    """Checks a model against one or several SoCs and other back ends. Weights are not needed.
 
     Args:
         model: path, bytes, ModelProto, or an already loaded :class:`Model`.
-        soc: a name, several names, or ``all``.
+        soc: a name, several names, or ``all`` SoCs; also back ends such as ``tensorrt@10.7`` (see
+            :mod:`ort_rknpu.targets.backends.registry`), which take none of the options below but ``shapes``.
         precision: of the activations on the NPU, ``fp16`` or ``int8``; by default fp16 where the SoC has it. In a
             list or ``all`` a SoC without it takes its own and the result says so.
         toolkit: version of the vendor's toolkit.
@@ -61,9 +64,12 @@ def check(
     targets = resolve_targets(soc, precision, toolkit)
     view = model if isinstance(model, Model) else Model.load(model, shapes)
     place = _Documented(view)
-    sizes = {name: _sizes(view.graph, name) for name in {target.precision for target, _ in targets}}
+    sizes = {p: _sizes(view.graph, p) for p in {t.precision for t, _ in targets if isinstance(t, Target)}}
     results = []
     for target, notes in targets:
+        if isinstance(target, BackendTarget):
+            results.append(check_backend(view, target))
+            continue
         rows = place.rows(target)
         results.append(_result(view, target, rules, rows, sizes[target.precision], notes))
     return Report(view.name, tuple(results))
@@ -71,29 +77,40 @@ def check(
 
 def resolve_targets(
     soc: str | Sequence[str], precision: str | None, toolkit: str = DEFAULT_TOOLKIT
-) -> list[tuple[Target, tuple[str, ...]]]:
+) -> list[tuple[Target | BackendTarget, tuple[str, ...]]]:
     """The targets asked for, each once, with a note where a SoC takes another precision than asked.
 
     Raises:
         TargetError: see :func:`check`.
     """
-    if isinstance(soc, str) and soc != "all":
-        return [(get_target(soc, precision, toolkit), ())]
+    if isinstance(soc, str) and soc != "all" and not is_backend_name(soc):
+        return [(_soc_target(soc, precision, toolkit), ())]
     names = [soc] if isinstance(soc, str) else list(soc)
     if not names:
         raise TargetError(f"no SoC given; known: {', '.join(socs())}")
     if precision is not None and precision not in PRECISIONS:
         raise TargetError(f"unknown precision {precision!r}; known: {', '.join(PRECISIONS)}")
-    result: dict[str, tuple[Target, tuple[str, ...]]] = {}
+    result: dict[str, tuple[Target | BackendTarget, tuple[str, ...]]] = {}
     for name in names:
+        if is_backend_name(name):
+            backend = get_backend_target(name)
+            result.setdefault(backend.name, (backend, ()))
+            continue
         for single in socs() if name == "all" else [name]:
-            own = get_target(single, None, toolkit)
+            own = _soc_target(single, None, toolkit)
             if precision is None or precision in own.soc.precisions:
                 result.setdefault(own.soc.name, (get_target(single, precision, toolkit), ()))
             else:
                 note = f"{own.soc.name} has no {precision}, checked with {own.precision}"
                 result.setdefault(own.soc.name, (own, (note,)))
     return list(result.values())
+
+
+def _soc_target(name: str, precision: str | None, toolkit: str) -> Target:
+    """:func:`get_target`, but an unknown name is answered with the back ends too."""
+    if name.lower() not in socs():
+        raise TargetError(f"unknown SoC {name!r}; known: {', '.join(socs())}; other targets: {valid_names()}")
+    return get_target(name, precision, toolkit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from ort_rknpu.rules.clause import Clause
 
 SCHEMA = 1
 SOC_VERDICTS = ("npu", "cpu", "split", "folded", "unsupported", "unknown")
+BACKEND_VERDICTS = ("supported", "unsupported", "not covered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,11 @@ class TargetResult:
     partitions: tuple[PartitionResult, ...]
     io: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_backend(self) -> bool:
+        """Whether the target is no SoC but a back end such as ``tensorrt@10.7``."""
+        return self.precision is None
 
     @property
     def label(self) -> str:

@@ -32,7 +32,9 @@ class FailOn(StrEnum):
 
 def command(
     model: Annotated[Path, typer.Argument(help="ONNX model; its weights may be absent.")],
-    soc: Annotated[list[str] | None, typer.Option(help="SoC to check against, repeatable; all is the default.")] = None,
+    soc: Annotated[
+        list[str] | None, typer.Option(help="SoC or back end such as tensorrt@10.7, repeatable; default: all SoCs.")
+    ] = None,
     precision: Annotated[str | None, typer.Option(help="fp16 or int8; default: fp16 where the SoC has it.")] = None,
     rules: Annotated[
         str, typer.Option(help="measured: what the compiler does; documented: the list alone.")

@@ -17,7 +17,7 @@ from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
 def command(
     model: Annotated[Path, typer.Argument(help="ONNX model; its weights may be absent.")],
     node: Annotated[str, typer.Argument(help="Name of a node, or of a tensor it writes.")],
-    soc: Annotated[list[str], typer.Option(help="SoC to check against, repeatable, or all.")],
+    soc: Annotated[list[str], typer.Option(help="SoC or back end such as tensorrt@10.7, repeatable, or all.")],
     precision: Annotated[str | None, typer.Option(help="fp16 or int8; default: fp16 where the SoC has it.")] = None,
     rules: Annotated[
         str, typer.Option(help="measured: what the compiler does; documented: the list alone.")

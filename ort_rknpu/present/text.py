@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rich import box
@@ -12,11 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ort_rknpu.report import SOC_VERDICTS, NodeResult, Report, TargetResult
+from ort_rknpu.report import BACKEND_VERDICTS, SOC_VERDICTS, NodeResult, Report, TargetResult
 from ort_rknpu.rules.clause import Clause
 
 WIDTH = 120
 MAX_REASONS = 25
+MAX_COLUMNS = 8
 _SEVERITY = {"unsupported": 0, "unknown": 1, "cpu": 2, "split": 3}
 _STYLES = {
     "npu": "green",
@@ -44,12 +45,15 @@ class Reason:
 
 def reasons(targets: Iterable[TargetResult]) -> list[Reason]:
     """Violated clauses grouped by verdict, op and limit: the worst verdict first, then the most nodes."""
-    found: dict[tuple[str, str, str], Reason] = {}
+    found: dict[tuple[str, ...], Reason] = {}
     for target in targets:
         for node in target.nodes:
             for clause in node.clauses:
                 limit = clause.id.removeprefix(f"{target.soc}.")
-                key = (node.verdict, node.op_type, limit)
+                if limit == f"{node.op_type}.scope":
+                    continue
+                # SoCs differ in numbers only, other back ends in what a requirement of the same name means
+                key = (node.verdict, node.op_type, limit, clause.text if target.is_backend else "")
                 reason = found.setdefault(key, Reason(node.verdict, node.op_type, clause))
                 reason.nodes[node.name] = None
                 reason.socs[target.soc] = None
@@ -60,8 +64,8 @@ def reasons(targets: Iterable[TargetResult]) -> list[Reason]:
 def summary_line(model: str, target: TargetResult) -> str:
     """One line that a person can quote."""
     counts = target.summary
-    if "npu" not in counts:
-        parts = [f"{counts[key]} {key.replace('_', ' ')}" for key in counts if key != "nodes"]
+    if target.is_backend:
+        parts = [f"{counts[verdict.replace(' ', '_')]} {verdict}" for verdict in BACKEND_VERDICTS]
         return f"{model} on {target.label}: of {counts['nodes']} nodes {', '.join(parts)}."
     total = counts["nodes"] or 0
     working = total - (counts["folded"] or 0)
@@ -117,45 +121,78 @@ def report_view(report: Report) -> RenderableType:
         parts += [Text(note) for note in target.notes]
     else:
         parts += [Text(report.model, style="bold"), _side_by_side(report.targets)]
+        parts += _nodes_side_by_side(report.targets)
         parts += [Text(note) for target in report.targets for note in target.notes]
     for target in report.targets:
         for reason in target.build.reasons:
             parts.append(Text(f"The toolkit {target.toolkit} refuses it for {target.soc}: {reason.text}", style="red"))
-    parts += _reasons_view(reasons(report.targets), many=len(report.targets) > 1)
+    title = "What a target refuses" if any(t.is_backend for t in report.targets) else "What keeps nodes off the NPU"
+    parts += _reasons_view(reasons(report.targets), title, many=len(report.targets) > 1)
     parts += _io_view(report.targets)
     return Group(*parts)
 
 
-def _side_by_side(targets: Iterable[TargetResult]) -> Table:
+def _side_by_side(targets: Sequence[TargetResult]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, collapse_padding=True, pad_edge=False)
-    for name in ("SoC", "precision"):
-        table.add_column(name)
-    columns: tuple[str, ...] = (*SOC_VERDICTS, "partitions", "transitions")
+    others = [v for v in BACKEND_VERDICTS if v not in SOC_VERDICTS and any(t.is_backend for t in targets)]
+    table.add_column("target" if others else "SoC", no_wrap=True)
+    table.add_column("precision")
+    # with the back ends' columns the table is wide: verdicts that nothing got are left out
+    verdicts = [v for v in SOC_VERDICTS if not others or any(target.summary.get(v) for target in targets)]
+    columns: tuple[str, ...] = (*verdicts, *others, "partitions", "transitions")
     for name in columns:
         table.add_column(name, justify="right", style=_STYLES.get(name))
     table.add_column("across", justify="right")
     table.add_column("builds")
     for target in targets:
         counts = target.summary
+        own = BACKEND_VERDICTS if target.is_backend else columns
         table.add_row(
             target.soc,
             target.precision or "",
-            *(str(counts.get(name, "")) for name in columns),
-            human_bytes(counts.get("boundary_bytes")),
-            "yes" if target.build.ok else "no",
+            *(str(counts.get(name.replace(" ", "_"), "")) if name in own else "" for name in columns),
+            "" if target.is_backend else human_bytes(counts.get("boundary_bytes")),
+            "" if target.is_backend else "yes" if target.build.ok else "no",
         )
     return table
 
 
-def _reasons_view(found: list[Reason], many: bool) -> list[RenderableType]:
+def _nodes_side_by_side(targets: Sequence[TargetResult]) -> list[RenderableType]:
+    """The nodes that a back end covers, those with the same verdicts in one row."""
+    backends = [target for target in targets if target.is_backend]
+    if not backends or not 1 < len(targets) <= MAX_COLUMNS:
+        return []
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for index, node in enumerate(backends[0].nodes):
+        if any(target.nodes[index].verdict != "not covered" for target in backends):
+            cells = tuple(_cell(target, target.nodes[index]) for target in targets)
+            rows.setdefault((node.op_type, *cells), []).append(node.name)
+    if not rows:
+        return []
+    table = Table(box=box.SIMPLE_HEAD, title="Nodes that a back end covers", title_justify="left")
+    for name in ("op", "nodes", *(target.label for target in targets), "for example"):
+        table.add_column(name, justify="right" if name == "nodes" else "left", overflow="fold")
+    for (op_type, *texts), names in rows.items():
+        verdicts = [Text(text, style=_STYLES.get(text.split(":")[0], "")) for text in texts]
+        table.add_row(op_type, str(len(names)), *verdicts, Text(names[0]))
+    return [table]
+
+
+def _cell(target: TargetResult, node: NodeResult) -> str:
+    if not target.is_backend or not node.clauses or node.verdict == "not covered":
+        return node.verdict
+    return f"{node.verdict}: {', '.join(dict.fromkeys(clause.id.rsplit('.', 1)[-1] for clause in node.clauses))}"
+
+
+def _reasons_view(found: list[Reason], title: str, many: bool) -> list[RenderableType]:
     if not found:
         return []
-    table = Table(box=box.SIMPLE_HEAD, title="What keeps nodes off the NPU", title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left")
     table.add_column("verdict")
     table.add_column("op")
     table.add_column("nodes", justify="right")
     if many:
-        table.add_column("SoCs", max_width=24)
+        table.add_column("targets", max_width=24)
     table.add_column("reason")
     table.add_column("for example", max_width=30, overflow="fold")
     for reason in found[:MAX_REASONS]:

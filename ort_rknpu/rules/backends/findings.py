@@ -90,6 +90,6 @@ def known_ranks(findings: Findings, values: tuple[Value, Value], source: str) ->
     a, b = (value.shape for value in values)
     if a is not None and b is not None:
         return a, b
-    names = ", ".join(value.name for value in values if value.shape is None)
-    findings.leave_open("rank", "both ranks must be known", f"rank of {names} unknown", "known ranks", source)
+    numbers = " and ".join(str(index) for index, value in enumerate(values) if value.shape is None)
+    findings.leave_open("rank", "both ranks must be known", f"rank of input {numbers} unknown", "known ranks", source)
     return None
