@@ -105,6 +105,8 @@ def cpu_clauses(op: Op, target: Target, kernel: str = "") -> Verdicts:
         allowed = "none" if availability == "none" else names
         text = f"{soc} must run {op.op_type} on the CPU (reading 47)"
         return [Clause(f"{prefix}.cpu_soc", text, "not run", allowed, f"documented {rules.notes_section}")], []
+    if runnable[0].name == op.op_type:
+        return _cpu_entry_clauses(op, prefix, runnable[0])
     first: Verdicts | None = None
     undecided: Verdicts | None = None
     for entry in runnable:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,3 +175,24 @@ def test_an_expression_describes_both_sides() -> None:
     assert condition.source == "h1*w1 < 4096"
     assert condition.describe({"h1": 100, "w1": 50}) == ("h1*w1 = 5000", "< 4096")
     assert Expression("h1 % 16 == 0").describe({"h1": 20}) == ("h1 = 20", "a multiple of 16")
+
+
+READINGS = Path(__file__).parents[3] / "docs" / "readings.md"
+
+
+def readings_of(data: Any) -> set[int]:
+    """Every number that a rule file gives as ``reading`` or in ``readings``."""
+    if isinstance(data, list):
+        return set().union(*map(readings_of, data))
+    if not isinstance(data, dict):
+        return set()
+    own = {data["reading"]} if isinstance(data.get("reading"), int) else set()
+    own |= set(data.get("readings", ()))
+    return own.union(*map(readings_of, data.values()))
+
+
+def test_every_reading_that_a_rule_names_is_explained() -> None:
+    explained = [int(number) for number in re.findall(r"^(\d+)\. ", READINGS.read_text("utf-8"), re.MULTILINE)]
+    assert explained == list(range(1, len(explained) + 1))
+    named = set().union(*(readings_of(read_json(f"{name}.json")) for name in [*ENTRIES, "cpu", "io"]))
+    assert named <= set(explained)
