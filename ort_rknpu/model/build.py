@@ -20,6 +20,10 @@ MAX_NODES = 1_000_000
 FunctionKey = tuple[str, str, str]
 
 
+_FLATTENING = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+"""Ops whose ``axis`` is 1 where absent before opset 13 and the last since: an :class:`Op` carries the older default."""
+
+
 @dataclass(frozen=True)
 class NodeInfo:
     """One node of the file; ``name`` is path-like within subgraphs and functions."""
@@ -263,6 +267,8 @@ class _Builder:
                 )
                 subgraphs[label] = self.add_graph(body, inner)
                 in_order = in_order and waiting.isdisjoint(_captured(subgraphs[label]))
+        if node.op_type in _FLATTENING and info.domain == "" and scope.opsets.get("", 1) < 13:
+            attributes.setdefault("axis", 1)
         op = Op(
             node.op_type,
             inputs,

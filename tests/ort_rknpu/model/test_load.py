@@ -235,3 +235,9 @@ def test_unknown_ops_keep_what_the_file_declares() -> None:
     proto.graph.value_info.append(tensor("y", [7, 7], TensorProto.FLOAT16))
     value = Model.load(proto).graph.ops[0].outputs[0]
     assert (value.shape, value.dtype) == ((7, 7), "float16")
+
+
+@pytest.mark.parametrize(("opset", "axis"), [(11, 1), (12, 1), (13, None), (17, None)])
+def test_softmax_carries_the_default_axis_of_old_opsets(opset: int, axis: int | None) -> None:
+    proto = make([helper.make_node("Softmax", ["x"], ["y"])], [tensor("x", [1, 4])], ["y"], opset=opset)
+    assert Model.load(proto).graph.ops[0].attr("axis") == axis
