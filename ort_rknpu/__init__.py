@@ -20,6 +20,8 @@ _EXPORTS: dict[str, str] = {
     "last_error": "custom_ops",
     "prepare": "custom_ops",
     "register_custom_ops": "custom_ops",
+    "socs": "ort_rknpu.listing",
+    "spec": "ort_rknpu.listing",
 }
 
 __all__ = ["__version__", *_EXPORTS]

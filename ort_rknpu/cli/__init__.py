@@ -19,6 +19,8 @@ COMMANDS: dict[str, str] = {
     "explain": "ort_rknpu.cli.explain",
     "prepare": "ort_rknpu.cli.prepare",
     "run": "ort_rknpu.cli.run",
+    "spec": "ort_rknpu.cli.spec",
+    "socs": "ort_rknpu.cli.socs",
 }
 
 

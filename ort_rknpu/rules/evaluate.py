@@ -87,9 +87,9 @@ def to_clause(prefix: str, source: str, limit: Limit, finding: Finding, op: Op) 
 def limit_text(limit: Limit) -> str:
     """What a limit requires, as a sentence."""
     when = f" when {limit.when.source}" if limit.when is not None else ""
-    if limit.require is not None:
-        return f"requires {limit.require.source}{when}"
-    return f"requires {limit.id} {limit.allowed}{when}".rstrip()
+    if limit.allowed:
+        return f"{limit.id} must be {limit.allowed}{when}"
+    return f"requires {limit.require.source if limit.require is not None else limit.id}{when}"
 
 
 def _input_shapes(op: Op) -> str:

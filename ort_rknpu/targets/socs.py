@@ -17,6 +17,15 @@ DEFAULT_TOOLKIT = "2.3.2"
 
 
 @dataclass(frozen=True)
+class FlashAttention:
+    """What a SoC needs to run attention as Flash Attention: least driver and runtime, activation dtypes."""
+
+    min_driver: str
+    min_runtime: str
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Soc:
     """One chip: its rule group, the activation precisions of its NPU and the number of NPU cores."""
 
@@ -24,6 +33,7 @@ class Soc:
     group: str
     precisions: tuple[Precision, ...]
     npu_cores: int
+    flash_attention: FlashAttention | None = None
 
 
 @dataclass(frozen=True)
@@ -46,10 +56,13 @@ def socs() -> dict[str, Soc]:
     data: dict[str, Any] = json.loads(files("ort_rknpu.targets").joinpath("socs.json").read_text("utf-8"))
     result = {}
     for row in data["socs"]:
-        unknown = set(row) - {"name", "group", "precisions", "npu_cores"}
+        unknown = set(row) - {"name", "group", "precisions", "npu_cores", "flash_attention"}
         if unknown:
             raise RuleDataError(f"socs.json: unknown fields {sorted(unknown)} in {row.get('name')!r}")
-        result[row["name"]] = Soc(row["name"], row["group"], tuple(row["precisions"]), row["npu_cores"])
+        flash = row.get("flash_attention")
+        if flash is not None:
+            flash = FlashAttention(flash["min_driver"], flash["min_runtime"], tuple(flash["dtypes"]))
+        result[row["name"]] = Soc(row["name"], row["group"], tuple(row["precisions"]), row["npu_cores"], flash)
     return dict(sorted(result.items()))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.ort_rknpu.rules.samples import data, out
 
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.documented import cpu_clauses, place
 from ort_rknpu.targets.ruledata import load_cpu
 from ort_rknpu.targets.socs import get_target, socs
+from tests.ort_rknpu.rules.samples import data, out
 
 ENTRIES = [rule.name for rule in load_cpu().entries]
 
