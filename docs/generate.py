@@ -3,7 +3,8 @@
     python docs/generate.py            writes them
     python docs/generate.py --check    exits with 1 where a file is not what would be written
 
-A page is a module in docs/pages with a function ``page() -> str``; its line in ``PAGES`` is all it needs beside it.
+A page is a module in docs/pages with a function ``page() -> str``, a folder of pages one with ``pages() -> dict`` of
+file names and texts; its line in ``PAGES`` is all it needs beside it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ FOLDER = Path(__file__).resolve().parent / "generated"
 PAGES: dict[str, str] = {
     # file under docs/generated -> module in docs/pages
     "backends.md": "pages.backends",
+    "operators.md": "pages.operators",
+    "socs/": "pages.socs",
 }
 
 
@@ -25,9 +28,9 @@ def main(arguments: list[str]) -> int:
         print("usage: python docs/generate.py [--check]", file=sys.stderr)
         return 2
     stale = []
-    for name, module in PAGES.items():
+    for name, page in _pages().items():
         path = FOLDER / name
-        text = import_module(module).page().rstrip() + "\n"
+        text = page.rstrip() + "\n"
         if path.exists() and path.read_text("utf-8") == text:
             continue
         stale.append(name)
@@ -38,6 +41,18 @@ def main(arguments: list[str]) -> int:
         print(f"out of date, run python docs/generate.py: {', '.join(stale)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _pages() -> dict[str, str]:
+    """Every file under docs/generated with its text."""
+    result = {}
+    for name, module in PAGES.items():
+        found = import_module(module)
+        if name.endswith("/"):
+            result |= {f"{name}{file}": text for file, text in found.pages().items()}
+        else:
+            result[name] = found.page()
+    return result
 
 
 if __name__ == "__main__":
