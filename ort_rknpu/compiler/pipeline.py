@@ -14,6 +14,7 @@ from ort_rknpu.compiler.passes import (
     fuse_activations,
     matmul,
     merge_layout,
+    mesh,
     normalise,
     norms,
     recurrent,
@@ -37,11 +38,15 @@ LAYOUT = (
     merge_layout.fuse_transpose_reshape,
     merge_layout.fuse_reshape_transpose,
     merge_layout.fuse_transpose_reshape_transpose,
+    swap_reshape.ones_below_transpose,
+    swap_reshape.ones_above_transpose,
+    mesh.reduce_transposes,
     swap_transpose.down,
     swap_transpose.up,
     swap_reshape.transpose_down,
     swap_reshape.transpose_up,
-    swap_reshape.between_reshapes,
+    swap_reshape.reshape_down,
+    swap_reshape.norm_between_reshapes,
 )
 
 FOLD = Stage(

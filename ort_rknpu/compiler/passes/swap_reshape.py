@@ -6,26 +6,59 @@ Models ``swap_transpose_reshape``, ``swap_reshape_transpose_v2``, ``swap_reshape
 from __future__ import annotations
 
 from ort_rknpu.compiler import layout
-from ort_rknpu.compiler.passes.swap_transpose import UNARY
+from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY
+from ort_rknpu.compiler.passes.wrap_rank import align
 from ort_rknpu.compiler.rewriting import Context, known, producer, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
+
+ALIGNMENT = 4
+"""Channels that have to fill whole packs for a Reshape of n and c to keep memory as it is (measured 2.3.2)."""
+
+
+def keeps_memory(before: layout.Sizes, after: layout.Sizes) -> bool:
+    """Whether a rank-4 Reshape leaves n and c alone, or h and w with both c in whole packs."""
+    if len(before) != 4 or len(after) != 4:
+        return False
+    if before[:2] == after[:2]:
+        return True
+    return before[2:] == after[2:] and before[1] % ALIGNMENT == 0 and after[1] % ALIGNMENT == 0
+
+
+def _compact(shape: layout.Sizes) -> layout.Sizes:
+    """A rank-4 shape with its 1s where the compiler puts them: [a,b,1,1], [a,b,1,c]."""
+    full = [size for size in shape if size != 1]
+    if len(full) == 4:
+        return tuple(full)
+    if len(full) == 3:
+        return (full[0], full[1], 1, full[2])
+    return tuple([*full, 1, 1, 1, 1][:4])
 
 
 @rewrite("swap_transpose_reshape", "Transpose")
 def transpose_down(op: Op, context: Context) -> bool:
-    """Transpose, then Reshape: the Reshape first, where it meets another Reshape above."""
+    """Transpose, then Reshape, both of rank 4: the Reshape first, unless that makes a harmless Reshape a copy."""
     second = reader(op, context, "Reshape")
     source = op.inputs[0]
     if second is None or source is None or not known(op) or not known(second):
         return False
-    if producer(source, "Reshape") is None or len(source.uses) > 1:
+    before, inner, after = shape_of(source), shape_of(op.outputs[0]), shape_of(second.outputs[0])
+    if len(before) != 4 or len(after) != 4:
         return False
-    swapped = layout.transpose_then_reshape(shape_of(source), op.attr("perm"), shape_of(second.outputs[0]))
+    swapped = layout.transpose_then_reshape(before, op.attr("perm"), after)
     if swapped is None:
         return False
     between, perm = swapped
-    _exchange(op, second, between, context)
-    op.attributes = {**op.attributes, "perm": list(perm)}
+    compact = _compact(between)
+    if keeps_memory(inner, after) and not keeps_memory(before, compact):
+        return False
+    order = [axis for axis in perm if between[axis] != 1]
+    full = [axis for axis, size in enumerate(between) if size != 1]
+    places = [axis for axis, size in enumerate(compact) if size != 1]
+    whole = layout.chain_as_transpose(compact, [places[full.index(axis)] for axis in order], after)
+    if whole is None:
+        return False
+    _exchange(op, second, compact, context)
+    op.attributes = {**op.attributes, "perm": list(whole)}
     return True
 
 
@@ -44,15 +77,15 @@ def _exchange(first: Op, second: Op, between: layout.Sizes, context: Context) ->
 
 @rewrite("swap_reshape_transpose_v2", "Reshape")
 def transpose_up(op: Op, context: Context) -> bool:
-    """Reshape, then Transpose: the Transpose first, where the Reshape meets another Reshape below."""
+    """Reshape, then Transpose: the Transpose first, where another Reshape follows or the Reshape lowers the rank."""
     second = reader(op, context, "Transpose")
     source = op.inputs[0]
-    if second is None or source is None or not known(op) or not known(second):
+    if second is None or source is None or source.producer is None or not known(op) or not known(second):
+        return False
+    if reader(second, context, "Reshape") is None and not (source.rank == 4 and (op.outputs[0].rank or 0) < 4):
         return False
     swapped = layout.reshape_then_transpose(shape_of(source), shape_of(op.outputs[0]), second.attr("perm"))
     if swapped is None:
-        return False
-    if reader(second, context, "Reshape") is None and producer(source, "exNorm", "exMatMul", "Transpose") is None:
         return False
     perm, between = swapped
     _exchange(op, second, between, context)
@@ -60,19 +93,156 @@ def transpose_up(op: Op, context: Context) -> bool:
     return True
 
 
-@rewrite("swap_reshape_op", *UNARY, "exNorm")
-def between_reshapes(op: Op, context: Context) -> bool:
-    """An op between Reshapes that undo each other works on the shape outside."""
+@rewrite("fuse_transpose_reshape", "Transpose")
+def ones_below_transpose(op: Op, context: Context) -> bool:
+    """The 1s between a Transpose and a Reshape stand where the Reshape becomes harmless."""
+    second = reader(op, context, "Reshape")
+    if second is None or not known(op) or not known(second) or op.outputs[0].rank != 4:
+        return False
+    inner, after = shape_of(op.outputs[0]), align(shape_of(second.outputs[0]), 4)
+    if len(shape_of(second.outputs[0])) == 3:
+        n, c, w = shape_of(second.outputs[0])
+        after = (n, c, 1, w)
+    placed = _harmless(inner, after)
+    if placed is None:
+        return False
+    perm = layout.chain_as_transpose(
+        shape_of(op.inputs[0]), [a for a in op.attr("perm") if shape_of(op.inputs[0])[a] != 1], placed
+    )
+    if perm is None:
+        return False
+    op.attributes = {**op.attributes, "perm": list(perm)}
+    op.outputs[0].shape = placed
+    return True
+
+
+@rewrite("fuse_reshape_transpose", "Reshape")
+def ones_above_transpose(op: Op, context: Context) -> bool:
+    """The 1s between a Reshape and a Transpose stand where the Reshape becomes harmless."""
+    second = reader(op, context, "Transpose")
+    if second is None or not known(op) or not known(second) or op.outputs[0].rank != 4:
+        return False
+    before, inner = shape_of(op.inputs[0]), shape_of(op.outputs[0])
+    placed = _harmless(inner, before)
+    if placed is None:
+        return False
+    full = [axis for axis, size in enumerate(inner) if size != 1]
+    places = [axis for axis, size in enumerate(placed) if size != 1]
+    order = [places[full.index(axis)] for axis in second.attr("perm") if inner[axis] != 1]
+    perm = layout.chain_as_transpose(placed, order, shape_of(second.outputs[0]))
+    if perm is None:
+        return False
+    op.outputs[0].shape = placed
+    second.attributes = {**second.attributes, "perm": list(perm)}
+    return True
+
+
+def _harmless(inner: layout.Sizes, other: layout.Sizes) -> layout.Sizes | None:
+    """``inner`` with its 1s moved so that the Reshape between it and ``other`` keeps memory, or None."""
+    full = [size for size in inner if size != 1]
+    if len(other) != 4 or len(full) == 4 or keeps_memory(inner, other):
+        return None
+    for fixed in (2, 0):
+        kept = other[fixed : fixed + 2]
+        rest = [size for size in kept if size != 1]
+        count = len(rest)
+        if fixed == 2:
+            if (rest and full[-count:] != rest) or len(full) - count > 2:
+                continue
+            lead = full[: len(full) - count]
+            placed = (*((*lead, 1) if len(lead) == 1 else lead or (1, 1)), *kept)
+            if len(lead) == 1:
+                placed = (1, lead[0], *kept)
+        else:
+            if full[:count] != rest or len(full) - count > 2:
+                continue
+            tail = full[count:]
+            placed = (*kept, *((1, *tail) if len(tail) == 1 else tail or (1, 1)))
+        if len(placed) == 4 and keeps_memory(placed, other):
+            return placed
+    return None
+
+
+@rewrite("swap_reshape_op", "Reshape")
+def reshape_down(op: Op, context: Context) -> bool:
+    """Reshape, then an element-wise op or softmax, of rank 4: the op first, its constants reshaped alike."""
+    following = reader(op, context, *UNARY, *BINARY, "exSoftmax13", "Softmax")
+    source = op.inputs[0]
+    if following is None or source is None or source.rank != 4 or not known(op) or not known(following):
+        return False
+    before, inner = shape_of(source), shape_of(op.outputs[0])
+    if len(inner) != 4 or shape_of(following.outputs[0]) != inner:
+        return False
+    inputs: list[Value | None] = list(following.inputs)
+    for index, value in enumerate(following.inputs):
+        if value is op.outputs[0]:
+            inputs[index] = source
+        elif following.op_type in BINARY:
+            moved = _reshaped_constant(value, inner, before, context)
+            if moved is None:
+                return False
+            inputs[index] = moved
+    if following.op_type in ("exSoftmax13", "Softmax"):
+        axis = _same_axis(inner, before, following.attr("axis", -1) % 4)
+        if axis is None:
+            return False
+        following.attributes = {**following.attributes, "axis": axis}
+    following.set_inputs(inputs)
+    out = following.outputs[0]
+    middle = Value(context.unique(f"{out.name}_sw"), before, out.dtype)
+    following.outputs = [middle]
+    middle.producer = following
+    op.outputs[0].producer = None
+    op.set_inputs([middle])
+    op.outputs = [out]
+    out.producer = op
+    return True
+
+
+def _same_axis(inner: layout.Sizes, before: layout.Sizes, axis: int) -> int | None:
+    """The axis of ``before`` that is axis ``axis`` of ``inner`` unchanged, if softmax can run along it."""
+    parts = layout.refine(inner, before)
+    if parts is None or not parts.before[axis]:
+        return None
+    for place, atoms in enumerate(parts.after):
+        if atoms == parts.before[axis] and place in (1, 3):
+            return place
+    return None
+
+
+def _reshaped_constant(
+    value: Value | None, inner: layout.Sizes, before: layout.Sizes, context: Context
+) -> Value | None:
+    """A constant that broadcasts against ``inner``, as it broadcasts against ``before``."""
+    if value is None or not value.constant:
+        return None
+    shape = align(shape_of(value), 4)
+    if all(size == 1 for size in shape):
+        return value
+    parts = layout.refine(inner, before)
+    if parts is None:
+        return None
+    used = {atom for axis, size in enumerate(shape) if size != 1 for atom in parts.before[axis]}
+    target = []
+    for axis, atoms in enumerate(parts.after):
+        inside = [atom in used for atom in atoms]
+        if any(inside) and not all(inside):
+            return context.constant(value, before)
+        target.append(before[axis] if any(inside) else 1)
+    return context.reshape(value, target)
+
+
+@rewrite("swap_reshape_norm", "exNorm")
+def norm_between_reshapes(op: Op, context: Context) -> bool:
+    """An exNorm over c between Reshapes that leave n and c alone works on the shape outside."""
     first, last = producer(op.inputs[0], "Reshape"), reader(op, context, "Reshape")
     if first is None or last is None or len(first.outputs[0].uses) > 1 or not known(op) or not known(first):
         return False
     source = first.inputs[0]
-    if source is None or source.rank != 4:
+    if source is None or source.rank != 4 or op.attr("axes") != [1]:
         return False
     before, inner = shape_of(source), shape_of(op.inputs[0])
-    if op.op_type == "exNorm" and (op.attr("axes") != [1] or before[:2] != inner[:2]):
-        return False
-    if shape_of(last.outputs[0]) != before and op.op_type != "exNorm":
+    if before[:2] != inner[:2]:
         return False
     op.set_input(0, source)
     op.outputs[0].shape = before

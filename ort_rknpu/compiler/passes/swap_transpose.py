@@ -15,14 +15,14 @@ from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, read
 from ort_rknpu.graph import Op, Value
 
 UNARY = (
-    "Relu", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "Softplus", "Clip", "Exp", "Log", "Sqrt", "Erf", "Cast", "HardSwish",
-    "HardSigmoid", "exGelu", "exSwish", "exMish",
+    "Relu", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "Softplus", "Clip", "Exp", "Log", "Sqrt", "Erf", "Cast", "exGelu",
+    "exSwish", "exMish",
 )  # fmt: skip
 BINARY = ("Add", "Sub", "Mul", "Div")
 ALONG_AXIS = ("exSoftmax13", "Softmax", "LogSoftmax", "Concat", "Gather", "Slice", "Split")
 
 
-def _permuted_constant(value: Value, perm: Sequence[int], context: Context) -> Value | None:
+def permuted_constant(value: Value, perm: Sequence[int], context: Context) -> Value | None:
     """A constant operand as it must be when the other operand's Transpose ``perm`` is undone."""
     shape = shape_of(value)
     if all(size == 1 for size in shape):
@@ -60,7 +60,7 @@ def move_down(op: Op, following: Op, context: Context) -> bool:
         if value is op.outputs[0]:
             new_inputs[index] = source
         elif value.constant:
-            moved = _permuted_constant(value, perm, context)
+            moved = permuted_constant(value, perm, context)
             if moved is None:
                 return False
             new_inputs[index] = moved
@@ -137,7 +137,7 @@ def move_up(op: Op, turn: Op, perm: list[int], source_index: int, context: Conte
             continue
         if not value.constant:
             return False
-        moved = _permuted_constant(value, layout.invert(perm), context)
+        moved = permuted_constant(value, layout.invert(perm), context)
         if moved is None:
             return False
         new_inputs[index] = moved
