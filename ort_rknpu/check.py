@@ -72,7 +72,7 @@ def check(
             continue
         rows = place.rows(target)
         results.append(_result(view, target, rules, rows, sizes[target.precision], notes))
-    return Report(view.name, tuple(results))
+    return Report(view.name, tuple(results), {value.name: _type(value) for value in view.graph.values()})
 
 
 def resolve_targets(
@@ -199,6 +199,11 @@ def _sizes(graph: Graph, precision: str) -> dict[str, int | None]:
     return {value.name: tensor_bytes(value, precision) for value in graph.values() if not value.constant}
 
 
+def _type(value: Value) -> str:
+    dims = "?" if value.shape is None else ",".join("?" if dim is None else str(dim) for dim in value.shape)
+    return f"{value.dtype or '?'}[{dims}]"
+
+
 def _result(
     model: Model,
     target: Target,
@@ -263,6 +268,7 @@ def _node_results(model: Model, rows: Sequence[_Row], parts: Partitioning) -> tu
                 tuple(rows[i].op for i in found),
                 None if not ids else ids[0] if len(ids) == 1 else tuple(ids),
                 tuple(clauses),
+                inputs=node.inputs,
             )
         )
     return tuple(results)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ort_rknpu._version import __version__
@@ -28,6 +28,7 @@ class NodeResult:
             nowhere.
         clauses: every violated clause, empty for a clean ``npu``.
         notes: what else was found, such as why a fusion did not happen.
+        inputs: as in the file; not part of the JSON.
     """
 
     name: str
@@ -39,6 +40,7 @@ class NodeResult:
     partition: int | tuple[int, ...] | None
     clauses: tuple[Clause, ...]
     notes: tuple[Clause, ...] = ()
+    inputs: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The node as in ``check --format json``."""
@@ -176,10 +178,17 @@ class TargetResult:
 
 @dataclass(frozen=True)
 class Report:
-    """The answer of :func:`ort_rknpu.check.check`: one result per target, in the order asked for."""
+    """The answer of :func:`ort_rknpu.check.check`.
+
+    Attributes:
+        model: the file's name.
+        targets: one result per target, in the order asked for.
+        values: dtype and shape of each tensor, such as ``float32[1,3,640,640]``; not part of the JSON.
+    """
 
     model: str
     targets: tuple[TargetResult, ...]
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def target(self, soc: str | None = None) -> TargetResult:
         """The result for ``soc``, or the only one. KeyError where there is none or several."""

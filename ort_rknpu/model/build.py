@@ -33,6 +33,7 @@ class NodeInfo:
     op_type: str
     domain: str
     outputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass
@@ -204,7 +205,7 @@ class _Builder:
         for node in nodes:
             index = len(self.built.nodes)
             name = scope.prefix + (node.name or f"{node.op_type}_{index}")
-            info = NodeInfo(index, name, node.op_type, _standard(node.domain), tuple(node.output))
+            info = NodeInfo(index, name, node.op_type, _standard(node.domain), tuple(node.output), tuple(node.input))
             self.built.nodes.append(info)
             if index >= MAX_NODES:
                 raise ModelError(f"the model has more than {MAX_NODES} nodes once its functions are inlined")
