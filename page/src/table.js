@@ -19,7 +19,7 @@ export class NodeTable {
       element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), this.body)),
     );
     for (const control of [this.search, this.verdict, this.op, this.reason]) {
-      control.addEventListener("input", () => this.filter());
+      for (const event of ["input", "change"]) control.addEventListener(event, () => this.filter());
     }
     this.body.addEventListener("click", (event) => {
       const row = event.target.closest("tr");

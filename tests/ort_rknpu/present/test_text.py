@@ -83,12 +83,6 @@ def test_one_node_in_full() -> None:
     assert "No clause is violated" in to_text(node_view(RESULT, RESULT.nodes[0]))
 
 
-def test_a_report_shows_itself_in_a_notebook() -> None:
-    html = Report("<m>.onnx", (RESULT,))._repr_html_()
-    assert "&lt;m&gt;.onnx on rk3588" in html
-    assert "<m>" not in html
-
-
 def test_human_bytes() -> None:
     assert [human_bytes(n) for n in (None, 0, 999, 1000, 409600, 5 * 10**12)] == [
         "? B", "0 B", "999 B", "1.0 kB", "409.6 kB", "5000.0 GB",
