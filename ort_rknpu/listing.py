@@ -10,7 +10,7 @@ from typing import Any
 
 from ort_rknpu.errors import OptionError
 from ort_rknpu.targets.io_rules import IoRules, load_io
-from ort_rknpu.targets.ruledata import CpuRule, GroupRules, Limit, OpRule, load_cpu, load_group
+from ort_rknpu.targets.ruledata import CpuRule, GroupRules, Limit, OpRule, Tensor, load_cpu, load_group
 from ort_rknpu.targets.socs import FlashAttention, Soc, get_target
 from ort_rknpu.targets.socs import socs as registry
 
@@ -48,7 +48,9 @@ class OpSpec:
         onnx: ONNX ops that the entry judges.
         rows: compiled rows that it judges.
         activations: accepted activation dtypes; empty on the CPU, whose entries name none.
+        inputs, outputs: each tensor with its dtypes, dimensions and quantisation, in words.
         limits: in the order of the rule file.
+        notes: facts of the entry that no verdict depends on.
         multicore: SoC -> ``yes``, ``no`` or ``not_yet``.
         readings: numbers in docs/readings.md.
     """
@@ -61,7 +63,10 @@ class OpSpec:
     onnx: tuple[str, ...] = ()
     rows: tuple[str, ...] = ()
     activations: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
     limits: tuple[LimitSpec, ...] = ()
+    notes: tuple[str, ...] = ()
     multicore: Mapping[str, str] | None = None
     readings: tuple[int, ...] = ()
 
@@ -222,7 +227,10 @@ def _npu_spec(rule: OpRule, rules: GroupRules) -> OpSpec:
         rule.onnx,
         rule.rows,
         rule.activations,
+        tuple(map(_tensor_text, rule.inputs)),
+        tuple(map(_tensor_text, rule.outputs)),
         tuple(_limit_spec(limit, rules) for limit in rule.limits),
+        tuple(_notes(rule)),
         dict(rule.multicore),
         rule.readings,
     )
@@ -231,8 +239,36 @@ def _npu_spec(rule: OpRule, rules: GroupRules) -> OpSpec:
 def _cpu_spec(entry: CpuRule) -> OpSpec:
     limits = tuple(_limit_spec(limit, None) for limit in entry.limits)
     return OpSpec(
-        entry.name, "cpu", entry.section, entry.title, onnx=entry.onnx, limits=limits, readings=entry.readings
+        entry.name,
+        "cpu",
+        entry.section,
+        entry.title,
+        onnx=entry.onnx,
+        limits=limits,
+        notes=tuple(_notes(entry)),
+        readings=entry.readings,
     )
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    """``query: int8 or float16, [batch, channel, height, width], per-layer``."""
+    parts = [" or ".join(tensor.dtypes)]
+    if tensor.shape:
+        parts.append(f"[{', '.join(tensor.shape.split())}]")
+    if tensor.quant:
+        parts.append(" or ".join(tensor.quant))
+    if tensor.optional:
+        parts.append("optional")
+    return f"{tensor.name}: {', '.join(parts)}"
+
+
+def _notes(rule: OpRule | CpuRule) -> Iterator[str]:
+    for name, fact in rule.not_judged.items():
+        yield f"{name}: {fact['printed']} in the document, not judged"
+    if isinstance(rule, OpRule) and rule.flash_attention:
+        dtypes, patterns = rule.flash_attention["dtypes"], rule.flash_attention["mask_patterns"]
+        masks = ", ".join(f"[{', '.join(pattern.split())}]" for pattern in patterns)
+        yield f"as Flash Attention: {' or '.join(dtypes)}, mask {masks}"
 
 
 def _limit_spec(limit: Limit, rules: GroupRules | None) -> LimitSpec:

@@ -84,8 +84,9 @@ def _entry(soc: SocSpec, entry: OpSpec, seen: dict[tuple[LimitSpec, ...], str]) 
     core = (entry.multicore or {}).get(soc.name)
     multicore = f"; multi-core {core.replace('_', ' ')}" if core else ""
     lines = [f"### {entry.op}{title}", "", f"{entry.section}: {' or '.join(entry.activations)}{status}{multicore}.", ""]
+    notes = [f"- note: {_code(note)}" for note in entry.notes]
     if not entry.limits:
-        return lines
+        return [*lines, *notes]
     same = seen.setdefault(entry.limits, entry.op)
     if same != entry.op:
         return [*lines, f"Limits as {same}.", ""]
@@ -93,4 +94,6 @@ def _entry(soc: SocSpec, entry: OpSpec, seen: dict[tuple[LimitSpec, ...], str]) 
         reading = "" if limit.reading is None else f" (R{limit.reading})"
         lines.append(f"- `{limit.id}`: {_code(limit_text(limit))}{reading}")
         lines += [f"  - {_code(detail)}" for detail in limit.details]
-    return [*lines, ""]
+    for label, tensors in (("input", entry.inputs), ("output", entry.outputs)):
+        lines += [f"- {label} {_code(text)}" for text in tensors]
+    return [*lines, *notes, ""]

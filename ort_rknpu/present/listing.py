@@ -49,6 +49,8 @@ def _tables(result: object) -> list[tuple[str, Sequence[str], list[tuple[str, ..
         for limit in entry.limits:
             lines = "\n".join((limit_text(limit), *(f"  {detail}" for detail in limit.details)))
             rows.append((limit.id, lines, "" if limit.reading is None else str(limit.reading)))
+        rows += [("input", text, "") for text in entry.inputs] + [("output", text, "") for text in entry.outputs]
+        rows += [("note", text, "") for text in entry.notes]
         tables.append((_entry_title(result.soc, entry), ("limit", "requires", "reading"), rows))
     return tables
 

@@ -131,7 +131,8 @@ class OpRule:
         limits_of: the entry whose tensors and limits hold here too, or "".
         activations: accepted activation dtypes.
         limits: own or inherited.
-        not_judged: facts of the document that have no effect on a verdict.
+        flash_attention: dtypes and mask patterns of that mode, where the entry has it.
+        not_judged: name -> fact of the document that has no effect on a verdict.
         multicore: SoC -> ``yes``, ``no`` or ``not_yet``.
         readings: numbers in docs/readings.md.
     """
