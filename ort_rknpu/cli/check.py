@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ort_rknpu.cli.output import print_view, write_output
+from ort_rknpu.errors import OptionError
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
 
 FAILING = {"cpu": ("cpu", "split", "unsupported", "unknown"), "unsupported": ("unsupported", "unknown")}
@@ -21,6 +22,7 @@ class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
     HTML = "html"
+    ONNX = "onnx"
 
 
 class FailOn(StrEnum):
@@ -48,10 +50,18 @@ def command(
 ) -> None:
     """Say for each node whether the NPU runs it, on which SoC, and every reason why not."""
     from ort_rknpu.check import check
+    from ort_rknpu.model import Model
 
+    if format is Format.ONNX and output is None:
+        raise OptionError("--format onnx writes a model: name its file with -o")
     socs = soc or ["all"]
-    report = check(model, socs[0] if len(socs) == 1 else socs, precision, toolkit, rules, shape)
-    if format is Format.TEXT and output is None:
+    view = Model.load(model, shape)
+    report = check(view, socs[0] if len(socs) == 1 else socs, precision, toolkit, rules)
+    if format is Format.ONNX and output is not None:
+        from ort_rknpu.present.annotate import save_annotated
+
+        save_annotated(view, report, output)
+    elif format is Format.TEXT and output is None:
         from ort_rknpu.present.text import report_view
 
         print_view(report_view(report), quiet)

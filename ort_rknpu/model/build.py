@@ -34,6 +34,7 @@ class NodeInfo:
     domain: str
     outputs: tuple[str, ...]
     inputs: tuple[str, ...] = ()
+    proto: onnx.NodeProto | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass
@@ -205,7 +206,8 @@ class _Builder:
         for node in nodes:
             index = len(self.built.nodes)
             name = scope.prefix + (node.name or f"{node.op_type}_{index}")
-            info = NodeInfo(index, name, node.op_type, _standard(node.domain), tuple(node.output), tuple(node.input))
+            domain, inputs_of, outputs_of = _standard(node.domain), tuple(node.input), tuple(node.output)
+            info = NodeInfo(index, name, node.op_type, domain, outputs_of, inputs_of, node)
             self.built.nodes.append(info)
             if index >= MAX_NODES:
                 raise ModelError(f"the model has more than {MAX_NODES} nodes once its functions are inlined")
