@@ -15,6 +15,7 @@ from ort_rknpu._version import __version__
 _EXPORTS: dict[str, str] = {
     # public name -> module that holds it
     "check": "ort_rknpu.check",
+    "diff": "ort_rknpu.compare.diff",
     "Report": "ort_rknpu.report",
     "InferenceSession": "ort_rknpu.session.inference",
     "last_error": "custom_ops",

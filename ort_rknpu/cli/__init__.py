@@ -16,6 +16,7 @@ from ort_rknpu.errors import RknpuError
 COMMANDS: dict[str, str] = {
     # what users type -> module with a function `command`
     "check": "ort_rknpu.cli.check",
+    "diff": "ort_rknpu.cli.diff",
     "explain": "ort_rknpu.cli.explain",
     "prepare": "ort_rknpu.cli.prepare",
     "run": "ort_rknpu.cli.run",

@@ -10,30 +10,9 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
-from ort_rknpu.errors import ModelError, OptionError
-
 Ops = Annotated[
     Literal["native", "python"], typer.Option("--ops", help="ex operators as native ONNX or as Python ops.")
 ]
-
-
-def read_inputs(entries: list[str]) -> dict[str, np.ndarray]:
-    """The arrays of ``NAME=FILE.npy`` entries.
-
-    Raises:
-        OptionError: an entry is not of that form.
-        ModelError: a file cannot be read.
-    """
-    arrays = {}
-    for entry in entries:
-        name, separator, path = entry.rpartition("=")
-        if not separator:
-            raise OptionError(f"--input {entry!r} is not NAME=FILE.npy")
-        try:
-            arrays[name] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise ModelError(f"cannot read input {name!r} from {path!r}: {error}") from error
-    return arrays
 
 
 def _provider(soc: str, ops: str) -> Any:
@@ -52,7 +31,7 @@ def command(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing.")] = False,
 ) -> None:
     """Run a model. Inputs that are not given are random."""
-    from ort_rknpu.session.feeds import random_feeds
+    from ort_rknpu.session.feeds import random_feeds, read_inputs
     from ort_rknpu.session.inference import InferenceSession
 
     session = InferenceSession(model, providers=[_provider(soc, ops), "CPUExecutionProvider"])

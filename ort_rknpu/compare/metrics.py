@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ort_rknpu.compare.result import json_value
+
 _HALF_TINY = float(np.finfo(np.float16).tiny)
 
 
@@ -38,11 +40,7 @@ class Metrics:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON values; an infinite or undefined number is a string, as JSON has none."""
-        return {key: _json_number(value) for key, value in asdict(self).items()}
-
-
-def _json_number(value: float) -> float | int | str:
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return json_value(asdict(self))
 
 
 class Accumulator:

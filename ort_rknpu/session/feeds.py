@@ -118,12 +118,12 @@ def read_inputs(entries: Iterable[str]) -> dict[str, np.ndarray]:
     for entry in entries:
         name, separator, path = entry.partition("=")
         if not (name and separator and path):
-            raise OptionError(f"--input {entry!r}: NAME=FILE.npy is needed")
+            raise OptionError(f"--input {entry!r} is not NAME=FILE.npy")
         try:
             loaded = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise ModelError(f"--input {name}: cannot read {path!r}: {error}") from error
+            raise ModelError(f"cannot read input {name!r} from {path!r}: {error}") from error
         if not isinstance(loaded, np.ndarray):
-            raise ModelError(f"--input {name}: {path!r} is an archive; one array in a .npy file is needed")
+            raise ModelError(f"input {name!r}: {path!r} is an archive; one array in a .npy file is needed")
         feeds[name] = loaded
     return feeds

@@ -8,7 +8,7 @@ table shows fused with its activation or residual is still rounded in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ort_rknpu.session.half_forms import to_compiled_forms
+from ort_rknpu.session.half_forms import LAYOUT_OPS, accurate_swish, to_compiled_forms
 from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, opset
 
 FusedRounding = Literal["simulator", "once"]
@@ -140,6 +140,7 @@ def emulate_half(
     _round_constants(work, plan)
     if lower is not None:
         work = lower(work)
+    accurate_swish(work)
     _round_tensors(work, plan.tensors, options)
     return HalfModel(work, tuple(plan.tensors))
 
@@ -178,7 +179,7 @@ def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRoundi
                 if _is_weight(index, node, position, mine):
                     plan.weights.append((identity, position))
                     exact.add(name)
-            elif name in index.inputs and _through_helper(name, mine):
+            elif _through_helper(_graph_input(index, name, rows), mine):
                 plan.reads.append((identity, position))
         moved = node.op_type in _MOVES and all(
             name in exact for name in node.input if name and index.elem_type(name) in FLOAT_TYPES
@@ -202,9 +203,20 @@ def _is_internal(index: GraphIndex, identity: str, name: str, rows: Iterable[Com
     return all(any(reader in row.nodes for row in rows) for reader in readers)
 
 
-def _through_helper(name: str, rows: Sequence[CompiledGroup]) -> bool:
-    """Whether compiled ops read a graph input only through an inserted op, whose output is rounded."""
-    return all(row.inputs for row in rows) and not any(name in row.inputs for row in rows)
+def _graph_input(index: GraphIndex, name: str, rows: Mapping[str, object]) -> str | None:
+    """The graph input whose values a tensor holds through nodes that are no compiled op of their own."""
+    while name not in index.inputs:
+        producer = index.producer.get(name)
+        if producer is None or producer in rows or index.nodes[producer].op_type not in _MOVES:
+            return None
+        name = index.nodes[producer].input[0]
+    return name
+
+
+def _through_helper(name: str | None, rows: Sequence[CompiledGroup]) -> bool:
+    """Whether compiled ops read a graph input only through a layout helper, whose output is rounded."""
+    computing = [row for row in rows if row.op not in LAYOUT_OPS] or rows
+    return name is not None and all(row.inputs and name not in row.inputs for row in computing)
 
 
 def _is_weight(index: GraphIndex, node: onnx.NodeProto, position: int, rows: Sequence[CompiledGroup]) -> bool:

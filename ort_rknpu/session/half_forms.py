@@ -19,6 +19,9 @@ from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, attribute, node_id,
 if TYPE_CHECKING:
     from ort_rknpu.session.half import CompiledGroup
 
+LAYOUT_OPS = frozenset({"Reshape", "Split", "Transpose"})
+"""Compiled ops that bring a tensor into the layout another op wants."""
+
 _CASCADE_KERNEL = 7
 
 
@@ -57,12 +60,12 @@ class _Rewriter:
     def replace(self, node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto], *, split: bool = False) -> None:
         """Puts ``nodes`` in the place of ``node``; with ``split`` each is a compiled op of its own."""
         identity = node_id(node)
-        self._replacements[identity] = list(nodes)
+        self._replacements[identity] = _named(node, nodes)
         if not split:
             members = frozenset(node_id(new) for new in nodes)
             self.groups = [_with_nodes(g, g.nodes | members) if identity in g.nodes else g for g in self.groups]
             return
-        rows = self.rows[identity]
+        rows = [row for row in self.rows[identity] if row.op not in LAYOUT_OPS]
         remaining = [_with_nodes(g, g.nodes - {identity}) for g in self.groups]
         self.groups = [group for group in remaining if group.nodes]
         self.groups.extend(_with_nodes(rows[0], frozenset({node_id(new)})) for new in nodes)
@@ -79,6 +82,13 @@ class _Rewriter:
         present = {node_id(node) for node in nodes}
         trimmed = [_with_nodes(group, group.nodes & present) for group in self.groups]
         return [group for group in trimmed if group.nodes]
+
+
+def _named(node: onnx.NodeProto, nodes: Sequence[onnx.NodeProto]) -> list[onnx.NodeProto]:
+    """``nodes`` with names of their own; the one that writes what ``node`` wrote takes its name."""
+    for new in nodes:
+        new.name = node.name if node_id(new) == node_id(node) else node_id(new)
+    return list(nodes)
 
 
 def _with_nodes(group: CompiledGroup, nodes: frozenset[str]) -> CompiledGroup:
@@ -107,7 +117,7 @@ def _division(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Compiled
         return
     with np.errstate(divide="ignore"):
         factor = rewriter.constant(f"{node.output[0]}/reciprocal", (1 / divisor).astype(divisor.dtype))
-    rewriter.replace(node, [helper.make_node("Mul", [node.input[0], factor], node.output, name=node.name)])
+    rewriter.replace(node, [helper.make_node("Mul", [node.input[0], factor], node.output)])
 
 
 def _convolved(rows: Sequence[CompiledGroup]) -> int:
@@ -120,12 +130,10 @@ def _global_average(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Co
     shape = rewriter.shapes.get(node.input[0])
     if shape is None or len(shape) not in (3, 4) or not _convolved(rows):
         return
-    rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape, node.name)), split=True)
+    rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape)), split=True)
 
 
-def _cascade(
-    rewriter: _Rewriter, source: str, target: str, shape: tuple[int, ...], name: str
-) -> Iterator[onnx.NodeProto]:
+def _cascade(rewriter: _Rewriter, source: str, target: str, shape: tuple[int, ...]) -> Iterator[onnx.NodeProto]:
     dtype = FLOAT_TYPES[rewriter.index.elem_type(source)]
     channels, sizes = shape[1], list(shape[2:])
     stages: list[tuple[list[int], list[int]]] = []
@@ -142,7 +150,7 @@ def _cascade(
         output = target if number == len(stages) - 1 else f"{target}/stage{number}"
         data = rewriter.constant(f"{target}/weight{number}", np.full((channels, 1, *kernel), weight, dtype))
         yield helper.make_node(
-            "Conv", [source, data], [output], name=name, group=channels, kernel_shape=kernel, strides=kernel, pads=pads
+            "Conv", [source, data], [output], group=channels, kernel_shape=kernel, strides=kernel, pads=pads
         )
         source = output
 
@@ -159,23 +167,23 @@ def _mean(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGrou
     positive = sorted(axis % len(shape) for axis in axes)  # type: ignore[attr-defined]
     keep = attribute(node, "keepdims", 1)
     if len(shape) == 4 and positive == [2, 3] and keep and _convolved(rows) > 1:
-        rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape, node.name)), split=True)
+        rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape)), split=True)
         return
     count = int(np.prod([shape[axis] for axis in positive]))
     dtype = FLOAT_TYPES[rewriter.index.elem_type(node.input[0])]
     total = f"{node.output[0]}/sum"
     if rewriter.opset >= 13:
         inputs = [node.input[0], rewriter.constant(f"{node.output[0]}/axes", np.array(positive, np.int64))]
-        sum_node = helper.make_node("ReduceSum", inputs, [total], name=node.name, keepdims=keep)
+        sum_node = helper.make_node("ReduceSum", inputs, [total], keepdims=keep)
     else:
-        sum_node = helper.make_node("ReduceSum", [node.input[0]], [total], name=node.name, axes=positive, keepdims=keep)
+        sum_node = helper.make_node("ReduceSum", [node.input[0]], [total], axes=positive, keepdims=keep)
     _scaled(rewriter, node, sum_node, np.array(1 / count, dtype))
 
 
 def _scaled(rewriter: _Rewriter, node: onnx.NodeProto, total: onnx.NodeProto, weight: np.ndarray) -> None:
     """``node`` as ``total`` times the float16-rounded ``weight``, rounded once."""
     rounded = rewriter.constant(f"{node.output[0]}/weight", weight.astype(np.float16).astype(weight.dtype))
-    scale = helper.make_node("Mul", [total.output[0], rounded], node.output, name=node.name)
+    scale = helper.make_node("Mul", [total.output[0], rounded], node.output)
     rewriter.replace(node, [total, scale])
 
 
@@ -195,9 +203,31 @@ def _average_pool(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Comp
         "Mul",
         [pool.output[0], rewriter.constant(f"{node.output[0]}/weight", np.array(rounded, dtype))],
         node.output,
-        name=node.name,
     )
     rewriter.replace(node, [pool, scale])
+
+
+def _euclidean_norm(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
+    """Squares, their sum and its root, each a compiled op."""
+    if sum(row.op not in LAYOUT_OPS for row in rows) < 3:
+        return
+    source, output = node.input[0], node.output[0]
+    total = onnx.NodeProto()
+    total.CopyFrom(node)
+    total.op_type = "ReduceSum" if rewriter.opset >= 18 or rewriter.opset < 13 else "ReduceSumSquare"
+    nodes = [helper.make_node("Mul", [source, source], [f"{output}/squares"])]
+    total.input[0], total.output[0] = f"{output}/squares", f"{output}/sum"
+    if total.op_type == "ReduceSumSquare":
+        axes = attribute(node, "axes")
+        kept = [a for a in node.attribute if a.name != "axes"]
+        total.op_type = "ReduceSum"
+        del total.attribute[:]
+        total.attribute.extend(kept)
+        if axes:
+            total.input.append(rewriter.constant(f"{output}/axes", np.array(axes, np.int64)))
+    nodes.append(total)
+    nodes.append(helper.make_node("Sqrt", [f"{output}/sum"], [output]))
+    rewriter.replace(node, nodes, split=True)
 
 
 def _affine(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
@@ -228,12 +258,11 @@ def _affine(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGr
             "Mul",
             [norm.output[0], rewriter.constant(f"{output}/scale", scale.astype(dtype))],
             [product],
-            name=node.name,
         )
     )
     if bias is not None:
         data = rewriter.constant(f"{output}/bias", bias.astype(dtype))
-        nodes.append(helper.make_node("Add", [product, data], [output], name=node.name))
+        nodes.append(helper.make_node("Add", [product, data], [output]))
     rewriter.replace(node, nodes, split=True)
 
 
@@ -346,5 +375,45 @@ _FORMS: dict[str, Callable[[_Rewriter, onnx.NodeProto, Sequence[CompiledGroup]],
     "GlobalAveragePool": _global_average,
     "InstanceNormalization": _affine,
     "LayerNormalization": _affine,
+    "ReduceL2": _euclidean_norm,
     "ReduceMean": _mean,
 }
+
+
+def accurate_swish(model: onnx.ModelProto) -> None:
+    """x * sigmoid(b x) as x / (1 + exp(-b x)), in place.
+
+    ONNX Runtime's Sigmoid is exact to 1e-7 of 1, so far below zero its product with x has no correct digit left.
+    """
+    index = GraphIndex(model)
+    replaced: dict[str, list[onnx.NodeProto]] = {}
+    one = "ort_rknpu.swish.one"
+    for identity, node in index.nodes.items():
+        if node.op_type != "Mul" or index.elem_type(node.output[0]) != onnx.TensorProto.FLOAT:
+            continue
+        for x, gate in (node.input, reversed(node.input)):
+            sigmoid = index.nodes.get(index.producer.get(gate, ""))
+            if sigmoid is None or sigmoid.op_type != "Sigmoid" or index.single_reader(gate) != identity:
+                continue
+            inner = index.nodes.get(index.producer.get(sigmoid.input[0], ""))
+            scaled = inner is not None and inner.op_type == "Mul" and x in inner.input
+            if sigmoid.input[0] != x and not scaled:
+                continue
+            names = [f"{node.output[0]}/{part}" for part in ("negated", "exp", "denominator")]
+            replaced[node_id(sigmoid)] = []
+            replaced[identity] = _named(
+                node,
+                [
+                    helper.make_node("Neg", [sigmoid.input[0]], names[:1]),
+                    helper.make_node("Exp", names[:1], names[1:2]),
+                    helper.make_node("Add", [names[1], one], names[2:]),
+                    helper.make_node("Div", [x, names[2]], node.output),
+                ],
+            )
+            break
+    if not replaced:
+        return
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1, np.float32), one))
+    nodes = [new for node in model.graph.node for new in replaced.get(node_id(node), [node])]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
