@@ -21,6 +21,7 @@ from ort_rknpu.compiler.passes import (
     reductions,
     remove_no_ops,
     slices,
+    split_heads,
     swap_reshape,
     swap_transpose,
     windows,
@@ -100,6 +101,7 @@ FUSE = Stage(
 CONVERT = Stage(
     "convert",
     (
+        split_heads.split_heads,
         normalise.sub_to_add,
         normalise.div_to_mul,
         normalise.neg_to_mul,
@@ -145,7 +147,9 @@ MERGE = Stage(
         attention.attention_of_exmatmul,
         attention.scale_into_attention,
         matmul.fuse_exmatmul_add,
+        matmul.fuse_exmatmul_transpose,
         fuse_activations.tanh_gelu_of_products,
+        fuse_activations.standardise_glu,
         fuse_activations.hardswish_of_clip,
         slices.parallel_slices_to_split,
         slices.split_concat_to_gather,
@@ -173,6 +177,7 @@ STAGES: tuple[Stage, ...] = (FOLD, FUSE, CONVERT, MERGE, CONV, FINISH)
 
 _NO_ATTENTION = frozenset({"rk3566_rk3568", "rk2118", "rv1103b_rv1106b"})
 _NO_SOFTMAX_MASK = frozenset({"rk3566_rk3568"})
+_POWER_OF_TWO_STRIDE_UP = frozenset({"rk3566_rk3568", "rk3588"})
 _AVERAGE_POOL_AS_CONV = frozenset({"rk3562", "rk3576_rv1126b", "rk2118", "rv1103b_rv1106b"})
 
 
@@ -185,4 +190,6 @@ def features_of(target: Target) -> frozenset[str]:
         found.add(attention.SOFTMAX_MASK)
     if target.group in _AVERAGE_POOL_AS_CONV:
         found.add(convolutions.AVERAGE_POOL_AS_CONV)
+    if target.group not in _POWER_OF_TWO_STRIDE_UP:
+        found.add(convolutions.ANY_STRIDE_UP)
     return frozenset(found)

@@ -93,15 +93,21 @@ def attention(op: Op, context: Context) -> bool:
 @rewrite("fuse_exmatmul_add_mul_exsoftmax13_exmatmul_to_sdpa", "exMatMul", requires=SDPA)
 def attention_of_exmatmul(op: Op, context: Context) -> bool:
     """exMatMul, Add of a constant, Mul by a number, exSoftmax13 over keys, Transpose, exMatMul; in that order only."""
-    if len(op.inputs) > 2 or any(v is None or v.constant for v in op.inputs):
+    if any(v is None or v.constant for v in op.inputs[:2]):
         return False
-    query, key = op.inputs
+    query, key = op.inputs[:2]
     parts = [op]
     mask: Value | None = None
+    scaled = False
+    if len(op.inputs) > 2:
+        scaled = op.attr("c_type") == "mul"
+        if scaled and number(op.inputs[2]) is None:
+            return False
+        mask = None if scaled else op.inputs[2]
     step = reader(op, context, "Add", "Mul", "exSoftmax13")
     if step is not None and step.op_type == "Add":
         pair = split_constant(step)
-        if pair is None:
+        if pair is None or scaled or mask is not None:
             return False
         mask = pair[1]
         parts.append(step)

@@ -16,6 +16,8 @@ from ort_rknpu.graph import Op, Value
 
 AVERAGE_POOL_AS_CONV = "average_pool_as_conv"
 """Feature of targets that compile every AveragePool to a Conv."""
+ANY_STRIDE_UP = "any_stride_up"
+"""Feature of targets whose ConvTranspose takes other strides than 1, 2, 4 and 8."""
 LARGEST_DILATION = 31
 """The largest dilation the compiler leaves to the hardware (measured 2.3.2: probes Conv dilations)."""
 
@@ -69,6 +71,8 @@ def depth_to_space(op: Op, context: Context) -> bool:
     if source is None or source.rank != 4 or not known(op):
         return False
     block = op.attr("blocksize", 1)
+    if block not in (1, 2, 4, 8) and ANY_STRIDE_UP not in context.features:
+        return False
     weight = Value(
         context.unique("kernel"),
         (shape_of(source)[1], shape_of(op.outputs[0])[1], block, block),

@@ -7,7 +7,7 @@ Models ``replace_exswish``, ``replace_exswish2``, ``replace_torch_gelu``, ``repl
 
 from __future__ import annotations
 
-from math import pi, sqrt
+from math import pi, prod, sqrt
 
 from ort_rknpu.compiler.rewriting import (
     Context,
@@ -231,3 +231,20 @@ def glu(op: Op, context: Context) -> bool:
         return False
     axis = op.attr("axis", 0) % len(source.static_shape)
     return _become("exGlu", last, source, [op, sigmoid, last], context, axis=axis)
+
+
+@rewrite("standardize_4d_glu", "exGlu")
+def standardise_glu(op: Op, context: Context) -> bool:
+    """exGlu of another rank or axis works on axis 1 of [before, c, 1, after]."""
+    source = op.inputs[0]
+    if source is None or source.static_shape is None or op.outputs[0].static_shape is None:
+        return False
+    shape, axis = source.static_shape, op.attr("axis")
+    if len(shape) == 4 and axis == 1:
+        return False
+    before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
+    x = context.reshape(source, (before, shape[axis], 1, after), op.origins)
+    view = (before, shape[axis] // 2, 1, after)
+    y = context.add("exGlu", [x], [view], op.origins, {"axis": 1}, base=op.name).outputs[0]
+    context.replace(op, context.reshape(y, op.outputs[0].static_shape, op.origins))
+    return True

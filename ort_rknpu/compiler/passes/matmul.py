@@ -137,3 +137,27 @@ def exmatmul_to_conv(op: Op, context: Context) -> bool:
         result = context.add(follow, [result, c], [shape], op.origins, base=op.name).outputs[0]
     context.replace(op, result)
     return True
+
+
+@rewrite("fuse_exmatmul_transpose", "exMatMul")
+def fuse_exmatmul_transpose(op: Op, context: Context) -> bool:
+    """A Transpose of [b,n,1,m] to [b,m,1,n] behind an exMatMul of run-time operands swaps the operands instead."""
+    turn = reader(op, context, "Transpose")
+    if turn is None or list(turn.attr("perm")) != [0, 3, 2, 1] or op.inputs[0] is None or op.inputs[0].constant:
+        return False
+    operands = [op.inputs[1], op.inputs[0]]
+    if len(op.inputs) > 2:
+        third = op.inputs[2]
+        if third is None or not third.constant or len(shape_of(third)) > 4:
+            return False
+        aligned = context.reshape(third, (1,) * (4 - len(shape_of(third))) + shape_of(third))
+        operands.append(context.transpose(aligned, (0, 3, 2, 1)))
+    op.set_inputs(operands)
+    op.origins |= turn.origins
+    out = turn.outputs[0]
+    op.outputs[0].producer = None
+    turn.set_inputs([])
+    context.graph.remove(turn)
+    op.outputs = [out]
+    out.producer = op
+    return True

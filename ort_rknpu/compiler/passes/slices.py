@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, rewrite, shape_of, union
+from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, rewrite, shape_of, split_constant, union
 from ort_rknpu.graph import Op, Value
 
 
@@ -180,22 +180,47 @@ def focus(op: Op, context: Context) -> bool:
 @rewrite("fuse_channel_shuffle_split_concat_to_gather", "Concat")
 def split_concat_to_gather(op: Op, context: Context) -> bool:
     """A Concat of the outputs of one Split along the same axis, in another order, becomes a Gather."""
-    split = producer(op.inputs[0], "Split")
-    if split is None or not known(op) or split.inputs[0] is None or len(op.inputs) != len(split.outputs):
+    steps = [_scaled_piece(value) for value in op.inputs]
+    split = steps[0][0].producer if steps[0] is not None else None
+    if split is None or split.op_type != "Split" or not known(op) or len(op.inputs) != len(split.outputs):
         return False
-    if set(op.inputs) != set(split.outputs) or any(len(v.uses) != 1 for v in split.outputs):
+    pieces = [step[0] for step in steps if step is not None]
+    if set(pieces) != set(split.outputs) or any(len(v.uses) != 1 for v in split.outputs):
         return False
+    factors = [step[1] for step in steps if step is not None and step[1] is not None]
     axis = op.attr("axis", 0) % len(shape_of(op.outputs[0]))
     if split.attr("axis", 0) % len(shape_of(op.outputs[0])) != axis:
         return False
     order: list[int] = []
     starts = np.cumsum([0, *(shape_of(v)[axis] for v in split.outputs)])
-    for value in op.inputs:
+    for value in pieces:
         position = next(i for i, v in enumerate(split.outputs) if v is value)
         order.extend(range(int(starts[position]), int(starts[position + 1])))
     index = Value(context.unique("order"), (len(order),), "int64", np.array(order))
-    new = context.add(
-        "Gather", [split.inputs[0], index], [shape_of(op.outputs[0])], union(op, split), {"axis": axis}, base=op.name
-    )
+    source, origins = split.inputs[0], union(op, split, *factors)
+    assert source is not None
+    if factors:
+        signs = Value(
+            context.unique("signs"), (shape_of(source)[axis],) + (1,) * (3 - axis % 4), source.dtype, constant=True
+        )
+        source = context.add("Mul", [source, signs], [shape_of(source)], origins, base=op.name).outputs[0]
+    new = context.add("Gather", [source, index], [shape_of(op.outputs[0])], origins, {"axis": axis}, base=op.name)
     context.replace(op, new.outputs[0])
     return True
+
+
+def _scaled_piece(value: Value | None) -> tuple[Value, Op | None] | None:
+    """(output of a Split, the Mul by one number or Neg between it and ``value`` or None), or None."""
+    if value is None:
+        return None
+    step = producer(value, "Mul", "Neg")
+    if step is None or len(value.uses) != 1:
+        return value, None
+    pair = split_constant(step) if step.op_type == "Mul" else (step.inputs[0], None)
+    if (
+        pair is None
+        or pair[0] is None
+        or (pair[1] is not None and pair[1].const is not None and pair[1].const.size != 1)
+    ):
+        return None
+    return pair[0], step

@@ -99,6 +99,8 @@ def ones_below_transpose(op: Op, context: Context) -> bool:
     second = reader(op, context, "Reshape")
     if second is None or not known(op) or not known(second) or op.outputs[0].rank != 4:
         return False
+    if layout.only_moves_ones(shape_of(op.outputs[0]), shape_of(second.outputs[0])):
+        return False
     inner, after = shape_of(op.outputs[0]), align(shape_of(second.outputs[0]), 4)
     if len(shape_of(second.outputs[0])) == 3:
         n, c, w = shape_of(second.outputs[0])

@@ -19,7 +19,8 @@ UNARY = (
     "exSwish", "exMish",
 )  # fmt: skip
 BINARY = ("Add", "Sub", "Mul", "Div")
-ALONG_AXIS = ("exSoftmax13", "Softmax", "LogSoftmax", "Concat", "Gather", "Slice", "Split")
+MAX_CHAIN = 8
+"""How far above an op a Transpose is looked for."""
 
 
 def permuted_constant(value: Value, perm: Sequence[int], context: Context) -> Value | None:
@@ -38,6 +39,9 @@ def down(op: Op, context: Context) -> bool:
     """Transpose, then op: the op first, where the other operands are constants or equally transposed."""
     following = reader(op, context, *UNARY, *BINARY, "exSoftmax13", "LogSoftmax", "Slice", "Concat", "Gather", "exNorm")
     if following is None or not known(following) or not known(op):
+        return False
+    above = producer(op.inputs[0], "exMatMul")
+    if above is not None and _takes_in(above, list(op.attr("perm"))):
         return False
     return move_down(op, following, context)
 
@@ -116,12 +120,38 @@ def up(op: Op, context: Context) -> bool:
     turn = reader(op, context, "Transpose")
     if turn is None or not known(op) or not known(turn):
         return False
-    above = [producer(op.inputs[i], "Transpose") for i in _data_inputs(op)]
-    if not any(above):
-        return False
     perm = list(turn.attr("perm"))
-    source_index = next(i for i, t in zip(_data_inputs(op), above) if t is not None)
-    return move_up(op, turn, perm, source_index, context)
+    run_time = [i for i in _data_inputs(op) if not _is_constant(op.inputs[i])]
+    if len(run_time) != 1 or not _meets(op, perm):
+        return False
+    return move_up(op, turn, perm, run_time[0], context)
+
+
+def _is_constant(value: Value | None) -> bool:
+    return value is None or value.constant
+
+
+def _takes_in(product: Op, perm: list[int]) -> bool:
+    """Whether an exMatMul can write its output transposed by swapping its operands."""
+    alone = len(product.outputs[0].uses) == 1
+    return alone and perm == [0, 3, 2, 1] and not any(_is_constant(v) for v in product.inputs[:2])
+
+
+def _meets(op: Op, perm: list[int]) -> bool:
+    """Whether past ops that a Transpose passes another one stands, or an exMatMul that can take it in."""
+    for _ in range(MAX_CHAIN):
+        run_time = [v for i in _data_inputs(op) if (v := op.inputs[i]) is not None and not v.constant]
+        if len(run_time) != 1 or run_time[0].producer is None or len(run_time[0].uses) > 1:
+            return False
+        above = run_time[0].producer
+        if above.op_type == "exMatMul":
+            return _takes_in(above, perm)
+        if above.op_type == "Transpose":
+            return True
+        if above.op_type not in (*UNARY, *BINARY, "exSoftmax13", "exNorm"):
+            return False
+        op = above
+    return False
 
 
 def move_up(op: Op, turn: Op, perm: list[int], source_index: int, context: Context) -> bool:

@@ -285,11 +285,13 @@ def squeeze_transpose(op: Op, context: Context) -> bool:
     while len(shape) > 4:
         pair = next((p for p in reversed(range(len(perm) - 1)) if perm[p + 1] == perm[p] + 1), None)
         if pair is None:
-            return False
+            break
         first = perm[pair]
         shape[first] *= shape.pop(first + 1)
         perm.pop(pair + 1)
         perm = [axis - (axis > first) for axis in perm]
+    if len(shape) == rank:
+        return False
     op.set_input(0, context.reshape(op.inputs[0], shape))
     op.attributes = {**op.attributes, "perm": perm}
     rewrap_outputs(op, lambda _: tuple(shape[axis] for axis in perm), context)
