@@ -1,4 +1,4 @@
-"""Makes a model buildable whose weights are absent, and the random inputs a quantised build is calibrated with."""
+"""Takes the weights out of a model, puts random ones in, and draws the random inputs that calibrate a build."""
 
 from __future__ import annotations
 
@@ -25,6 +25,43 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
                 yield from _graphs(inner)
 
 
+STUB_SIZE = 256
+
+
+def strip_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy whose large float and 8-bit tensors are external-data stubs without a file: shapes and dtypes stay.
+
+    Tensors of up to ``STUB_SIZE`` elements, wider integers and uniform tensors (all 0, all 1) keep their numbers:
+    a compiler's rewrites look at those.
+    """
+    stripped = onnx.ModelProto()
+    stripped.CopyFrom(model)
+    for graph in _graphs(stripped.graph):
+        for tensor, _ in _tensors(graph):
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            small = math.prod(tensor.dims) <= STUB_SIZE or not (dtype.kind == "f" or dtype.itemsize == 1)
+            if small or tensor.data_location == onnx.TensorProto.EXTERNAL:
+                continue
+            values = onnx.numpy_helper.to_array(tensor)
+            if (values == values.flat[0]).all():
+                continue
+            stub = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
+            stub.data_location = onnx.TensorProto.EXTERNAL
+            stub.external_data.add(key="location", value="weights")
+            tensor.CopyFrom(stub)
+    return stripped
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[tuple[onnx.TensorProto, str]]:
+    """Every tensor of a graph with the name of its value: initializers and the attributes of its nodes."""
+    for tensor in graph.initializer:
+        yield tensor, tensor.name
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.TENSOR:
+                yield attribute.t, node.output[0]
+
+
 def _stubs(model: onnx.ModelProto, folder: Path) -> Iterator[tuple[onnx.TensorProto, bool]]:
     """Every tensor whose external data is not there, and whether it must be positive."""
     for graph in _graphs(model.graph):
@@ -33,14 +70,7 @@ def _stubs(model: onnx.ModelProto, folder: Path) -> Iterator[tuple[onnx.TensorPr
             for node in graph.node
             if node.op_type in _POSITIVE_INPUTS and len(node.input) > _POSITIVE_INPUTS[node.op_type]
         }
-        tensors = [(tensor, tensor.name) for tensor in graph.initializer]
-        tensors += [
-            (attribute.t, node.output[0])
-            for node in graph.node
-            for attribute in node.attribute
-            if attribute.type == onnx.AttributeProto.TENSOR
-        ]
-        for tensor, name in tensors:
+        for tensor, name in _tensors(graph):
             if tensor.data_location == onnx.TensorProto.EXTERNAL:
                 location = next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
                 if not (folder / location).is_file():
