@@ -41,16 +41,19 @@ def _shapes(op: Op) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     return None if before is None or after is None else (before, after)
 
 
-def _plain_before(op: Op, shape: tuple[int, ...], on_cpu: OnCpu) -> bool:
+def _plain_before(op: Op, shape: tuple[int, ...], params: Mapping[str, Any], on_cpu: OnCpu) -> bool:
     value = op.inputs[0]
     producer = None if value is None else value.producer
-    return len(shape) != 4 or (producer is not None and on_cpu(producer))
+    return len(shape) != 4 or (producer is not None and _plain_op(producer, params, on_cpu))
 
 
-def _plain_after(op: Op, shape: tuple[int, ...], on_cpu: OnCpu) -> bool:
-    value = op.outputs[0]
-    readers = value.consumers()
-    return len(shape) != 4 or (bool(readers) and all(on_cpu(reader) for reader in readers))
+def _plain_after(op: Op, shape: tuple[int, ...], params: Mapping[str, Any], on_cpu: OnCpu) -> bool:
+    readers = op.outputs[0].consumers()
+    return len(shape) != 4 or (bool(readers) and all(_plain_op(reader, params, on_cpu) for reader in readers))
+
+
+def _plain_op(op: Op, params: Mapping[str, Any], on_cpu: OnCpu) -> bool:
+    return op.op_type not in params["packed_on_cpu"] and on_cpu(op)
 
 
 def _from_model_input(value: Value | None) -> bool:
@@ -61,36 +64,42 @@ def _same_packed(before: tuple[int, ...], after: tuple[int, ...], size: int) -> 
     """Whether two packed tensors have the same bytes: pixels stay, and channels move by whole packs."""
     n1, c1, h1, w1 = before
     n2, c2, h2, w2 = after
-    if h1 * w1 != h2 * w2 or n1 * c1 != n2 * c2:
-        return False
-    return c1 == c2 or (c1 % size == 0 and c2 % size == 0)
+    if before == after:
+        return True
+    return h1 * w1 == h2 * w2 and n1 * c1 == n2 * c2 and c1 % size == 0 and c2 % size == 0
 
 
 def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Relayout]:
-    """The op must not move a byte: plain to plain, packed to an equal packing, or whole packs of single pixels."""
+    """The op must not move a byte.
+
+    It does not from plain to plain, from packed to packed with the same pixels and whole packs of channels, or where
+    single pixels of whole packs look the same either way. Coming from a CPU op, a tensor that keeps batch and channels
+    is packed before the Reshape. A model input of rank 4 is packed when the NPU reads it. The CPU kernels named in
+    ``packed_on_cpu`` work on packed tensors.
+    """
     shapes = _shapes(op)
     if shapes is None:
         return
     before, after = shapes
     size = pack(target)
-    if len(before) == 4 and _from_model_input(op.inputs[0]):
-        yield Relayout(f"{_text(before)} straight from the model input", "no Reshape of a rank-4 model input")
+    what = f"{_text(before)} -> {_text(after)}"
+    plain_before = _plain_before(op, before, params, on_cpu)
+    plain_after = _plain_after(op, after, params, on_cpu)
+    if plain_before and plain_after:
         return
-    plain = _plain_before(op, before, on_cpu), _plain_after(op, after, on_cpu)
-    if plain == (True, True):
-        return
-    if plain == (False, False):
+    readers = op.outputs[0].consumers()
+    if len(before) == 4 and _from_model_input(op.inputs[0]) and (plain_after or not readers):
+        yield Relayout(f"{what} straight from the model input", "a rank-4 model input that the NPU reads first")
+    elif not plain_before and not plain_after:
         if not _same_packed(before, after, size):
-            yield Relayout(
-                f"{_text(before)} -> {_text(after)}",
-                f"the same height*width, and channels kept or multiples of {size} on both sides",
-            )
-        return
-    packed = after if plain[0] else before
-    if packed[2] * packed[3] != 1 or packed[1] % size:
-        yield Relayout(
-            f"{_text(before)} -> {_text(after)}", f"height*width 1 and channels a multiple of {size} on the rank-4 side"
-        )
+            yield Relayout(what, f"the same height*width, and channels that are multiples of {size} on both sides")
+    else:
+        packed = after if plain_before else before
+        if packed[2] * packed[3] == 1 and packed[1] % size == 0:
+            return
+        if plain_before and len(before) == 4 and before[:2] == after[:2] and after[1] % size == 0:
+            return
+        yield Relayout(what, f"height*width 1 and channels a multiple of {size} on the side of the NPU")
 
 
 def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Relayout]:
@@ -106,8 +115,8 @@ def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: On
     before, after = shapes
     size = pack(target)
     transparent = frozenset(params["transparent"])
-    plain_before = _plain_before(op, before, on_cpu) or _transparent_producer(op, transparent)
-    plain_after = _plain_after(op, after, on_cpu) or _transparent_reader(op, transparent)
+    plain_before = _plain_before(op, before, params, on_cpu) or _transparent_producer(op, transparent)
+    plain_after = _plain_after(op, after, params, on_cpu) or _transparent_reader(op, transparent)
     if plain_before and plain_after:
         return
     limit = params["pixels"][target.precision]
