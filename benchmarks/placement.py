@@ -23,6 +23,9 @@ from pathlib import Path
 
 import onnx
 
+from ort_rknpu.model import Model
+from ort_rknpu.targets.socs import get_target
+from ort_rknpu.vendor.predict import predict
 from ort_rknpu.vendor.records import Record, read_records
 from ort_rknpu.vendor.score import PredictedNode, Prediction, RunScore, Tally, by_target, score_run, tally
 
@@ -37,7 +40,12 @@ def predict_everything_on_npu(model: bytes, records: Sequence[Record]) -> list[P
     return [Prediction(nodes, (), True)] * len(records)
 
 
-PREDICTORS: dict[str, Predictor] = {"npu": predict_everything_on_npu}
+def predict_compiled(model: bytes, records: Sequence[Record]) -> list[Prediction]:
+    """What ``compile_model`` predicts; the model is loaded once for all its targets."""
+    return predict(Model.load(model), [get_target(r.soc, r.precision, r.toolkit) for r in records])
+
+
+PREDICTORS: dict[str, Predictor] = {"compiled": predict_compiled, "npu": predict_everything_on_npu}
 
 
 def read_models(folder: Path, corpus: str) -> Iterator[tuple[str, bytes]]:

@@ -249,6 +249,19 @@ def _perm(op: Op, target: Target) -> str | None:
     return "".join(map(str, perm))
 
 
+def _axes(op: Op, target: Target) -> str | None:
+    """The axes of a reduction as a string of digits, all of them where none are given."""
+    first = op.input(0)
+    rank = None if first is None else first.rank
+    if rank is None:
+        return None
+    given = op.input(1)
+    axes = op.attr("axes") if given is None else constant(given)
+    if axes is None:
+        return None if given is not None else "".join(map(str, range(rank)))
+    return "".join(map(str, sorted(int(axis) % rank for axis in axes)))
+
+
 def _hw(out: bool) -> Callable[[Op, Target], int | None]:
     def value(op: Op, target: Target) -> int | None:
         _, _, height, width = four(op.outputs[0] if out else op.input(0))
@@ -267,6 +280,7 @@ def _dtype(op: Op, target: Target) -> str | None:
 
 
 _VALUES: dict[str, Callable[[Op, Target], Any]] = {
+    "axes": _axes,
     "axis": _axis,
     "batch": _dim(0, 0),
     "channel": _dim(0, 1),
