@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
 
 from ort_rknpu.backend_check import check_backend
+from ort_rknpu.compiler import compile_model
 from ort_rknpu.errors import OptionError, TargetError
 from ort_rknpu.graph import Dim, Graph, Op, Value
 from ort_rknpu.model import Model
-from ort_rknpu.partition import Partitioning, Step, partition_steps, read_values, tensor_bytes
+from ort_rknpu.partition import Partitioning, Step, partition_steps, read_values, shape_bytes, tensor_bytes
 from ort_rknpu.report import (
     SOC_VERDICTS,
     BuildResult,
@@ -39,7 +40,7 @@ def check(
     soc: str | Sequence[str] = "all",
     precision: str | None = None,
     toolkit: str = DEFAULT_TOOLKIT,
-    rules: str = "documented",
+    rules: str = "measured",
     shapes: Mapping[str, Sequence[Dim]] | Sequence[str] | None = None,
 ) -> Report:
     """Checks a model against one or several SoCs and other back ends. Weights are not needed.
@@ -63,16 +64,16 @@ def check(
         raise OptionError(f"unknown rules {rules!r}; known: {', '.join(RULES)}")
     targets = resolve_targets(soc, precision, toolkit)
     view = model if isinstance(model, Model) else Model.load(model, shapes)
-    place = _Documented(view)
-    sizes = {p: _sizes(view.graph, p) for p in {t.precision for t, _ in targets if isinstance(t, Target)}}
-    results = []
-    for target, notes in targets:
-        if isinstance(target, BackendTarget):
-            results.append(check_backend(view, target))
-            continue
-        rows = place.rows(target)
-        results.append(_result(view, target, rules, rows, sizes[target.precision], notes))
-    return Report(view.name, tuple(results), {value.name: _type(value) for value in view.graph.values()})
+    chosen = [target for target, _ in targets if isinstance(target, Target)]
+    judged = _by_list(view, chosen) if rules == "documented" else _by_compiler(view, chosen)
+    sizes = {precision: _sizes(view.graph, precision) for precision in {target.precision for target in chosen}}
+    results = tuple(
+        check_backend(view, target)
+        if isinstance(target, BackendTarget)
+        else _result(view, target, rules, next(judged), sizes[target.precision], notes)
+        for target, notes in targets
+    )
+    return Report(view.name, results, {value.name: _type(value) for value in view.graph.values()})
 
 
 def resolve_targets(
@@ -113,55 +114,118 @@ def _soc_target(name: str, precision: str | None, toolkit: str) -> Target:
     return get_target(name, precision, toolkit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One thing that is placed: a node of the file, or a row of the compiled table."""
+@dataclass(frozen=True)
+class _Table:
+    """What is placed, whether nodes of the file or rows of a compiled table; the same for several targets.
 
-    op: str
-    device: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    origins: tuple[int, ...]
-    clauses: tuple[Clause, ...] = ()
-    inserted: bool = False
-    in_main_graph: bool = True
+    Attributes:
+        ops: op of each row.
+        reads, writes: names of the tensors of each row, constants left out.
+        origins: nodes of the file that each row computes, ascending.
+        inserted: rows that no node asked for.
+        aside: rows in bodies of control flow, which are no step of the main graph.
+        rows_of: the rows of each node of the file.
+    """
+
+    ops: Sequence[str]
+    reads: Sequence[tuple[str, ...]]
+    writes: Sequence[tuple[str, ...]]
+    origins: Sequence[tuple[int, ...]]
+    inserted: Sequence[bool]
+    aside: Sequence[bool]
+    rows_of: Sequence[Sequence[int]]
 
 
-class _Documented:
-    """Places every op of a model by the written list; ops that look alike to the rules are placed once."""
+def _rows_of(nodes: int, origins: Sequence[tuple[int, ...]], inserted: Sequence[bool]) -> list[list[int]]:
+    result: list[list[int]] = [[] for _ in range(nodes)]
+    for row, (numbers, helper) in enumerate(zip(origins, inserted)):
+        if not helper:
+            for number in numbers:
+                result[number].append(row)
+    return result
 
-    def __init__(self, model: Model) -> None:
-        self.ops = [(op, main) for op, main in _walk(model.graph, True) if not _is_folded(op)]
-        self.keys = [_signature(op) for op, _ in self.ops]
-        self.reads = [tuple(v.name for v in dict.fromkeys(read_values(op)) if not v.constant) for op, _ in self.ops]
-        self.writes = [tuple(v.name for v in op.outputs if v.name) for op, _ in self.ops]
 
-    def rows(self, target: Target) -> list[_Row]:
+@dataclass(frozen=True)
+class _Judged:
+    """A table as one target sees it; ``sizes`` has the bytes of tensors that only the table knows."""
+
+    table: _Table
+    placements: Sequence[Placement]
+    build: BuildResult = field(default_factory=BuildResult)
+    notes: Mapping[int, tuple[Clause, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, int | None] = field(default_factory=dict)
+
+
+def _by_list(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
+    """Places every node by the written list; ops that look alike to the rules are placed once."""
+    walked = [(op, aside) for op, aside in _walk(model.graph, False) if not _is_folded(op)]
+    ops = [op for op, _ in walked]
+    keys = [_signature(op) for op in ops]
+    origins = [tuple(sorted(op.origins)) for op in ops]
+    inserted = [False] * len(ops)
+    table = _Table(
+        ops=[op.op_type for op in ops],
+        reads=[tuple(v.name for v in dict.fromkeys(read_values(op)) if not v.constant) for op in ops],
+        writes=[tuple(v.name for v in op.outputs if v.name) for op in ops],
+        origins=origins,
+        inserted=inserted,
+        aside=[aside for _, aside in walked],
+        rows_of=_rows_of(len(model.nodes), origins, inserted),
+    )
+    for target in targets:
         placed: dict[Any, Placement] = {}
-        rows = []
-        for (op, main), key, reads, writes in zip(self.ops, self.keys, self.reads, self.writes):
-            placement = placed.get(key)
-            if placement is None:
-                placement = placed[key] = documented.place(op, target)
-            rows.append(
-                _Row(
-                    op.op_type,
-                    placement.device,
-                    reads,
-                    writes,
-                    tuple(sorted(op.origins)),
-                    placement.clauses,
-                    in_main_graph=main,
-                )
-            )
-        return rows
+        for op, key in zip(ops, keys):
+            if key not in placed:
+                placed[key] = documented.place(op, target)
+        yield _Judged(table, [placed[key] for key in keys])
 
 
-def _walk(graph: Graph, main: bool) -> Iterator[tuple[Op, bool]]:
+def _by_compiler(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
+    """Places the rows of the table that the compiler is predicted to print."""
+    inner = dict(_inner_origins(model.graph))
+    dtypes = {value.name: value.dtype for value in model.graph.values()}
+    given = {value.name for value in model.graph.inputs}
+    for compilation in compile_model(model, targets):
+        rows = compilation.ops
+        made = given.union(name for row in rows for name in row.outputs)
+        origins = []
+        for row in rows:
+            held = row.origins.union(*(inner[i] for i in row.origins if i in inner)) if inner else row.origins
+            origins.append(tuple(sorted(held)))
+        inserted = [row.inserted for row in rows]
+        table = _Table(
+            ops=[row.op for row in rows],
+            reads=[tuple(dict.fromkeys(name for name in row.inputs if name in made)) for row in rows],
+            writes=[tuple(name for name in row.outputs if name) for row in rows],
+            origins=origins,
+            inserted=inserted,
+            aside=[False] * len(rows),
+            rows_of=_rows_of(len(model.nodes), origins, inserted),
+        )
+        sizes = {
+            name: shape_bytes(shape, dtypes.get(name) or "float32", compilation.target.precision)
+            for row in rows
+            for name, shape in zip(row.outputs, row.output_shapes)
+        }
+        build = BuildResult(compilation.build.ok, compilation.build.reasons)
+        placements = [Placement(row.device, row.clauses) for row in rows]
+        yield _Judged(table, placements, build, compilation.notes, sizes)
+
+
+def _inner_origins(graph: Graph) -> Iterator[tuple[int, frozenset[int]]]:
+    """Node with bodies -> the nodes in them: the compiler has one row for all of them."""
     for op in graph.ops:
-        yield op, main
+        if op.subgraphs:
+            inside = frozenset().union(*(o.origins for body in op.subgraphs.values() for o, _ in _walk(body, True)))
+            yield max(op.origins), inside
+
+
+def _walk(graph: Graph, aside: bool) -> Iterator[tuple[Op, bool]]:
+    """Every op, and whether it is in a body of control flow."""
+    for op in graph.ops:
+        yield op, aside
         for body in op.subgraphs.values():
-            yield from _walk(body, False)
+            yield from _walk(body, True)
 
 
 def _is_folded(op: Op) -> bool:
@@ -208,14 +272,18 @@ def _result(
     model: Model,
     target: Target,
     rules: str,
-    rows: Sequence[_Row],
+    judged: _Judged,
     sizes: Mapping[str, int | None],
     notes: tuple[str, ...],
 ) -> TargetResult:
-    steps = [Step(row.device if row.in_main_graph else "subgraph", row.inputs, row.outputs) for row in rows]
-    parts = partition_steps(steps, [v.name for v in model.graph.outputs], sizes)
+    table, placements = judged.table, judged.placements
+    steps = [
+        Step("subgraph" if aside else placement.device, reads, writes)
+        for placement, aside, reads, writes in zip(placements, table.aside, table.reads, table.writes)
+    ]
+    parts = partition_steps(steps, [v.name for v in model.graph.outputs], {**sizes, **judged.sizes})
     names = [node.name for node in model.nodes]
-    nodes = _node_results(model, rows, parts)
+    nodes = _node_results(model, judged, parts)
     counts = Counter(node.verdict for node in nodes)
     summary: dict[str, int | None] = {"nodes": len(nodes), **{verdict: counts[verdict] for verdict in SOC_VERDICTS}}
     summary.update(partitions=len(parts.partitions), transitions=parts.transitions, boundary_bytes=parts.boundary_bytes)
@@ -224,18 +292,20 @@ def _result(
         precision=target.precision,
         toolkit=target.toolkit,
         rules=rules,
-        build=BuildResult(),
+        build=judged.build,
         summary=summary,
         nodes=nodes,
         compiled=tuple(
-            CompiledRow(row.op, row.device, tuple(names[i] for i in row.origins), row.inserted, row.inputs)
-            for row in rows
+            CompiledRow(op, placement.device, tuple([names[i] for i in origins]), inserted, reads)
+            for op, placement, origins, inserted, reads in zip(
+                table.ops, placements, table.origins, table.inserted, table.reads
+            )
         ),
         partitions=tuple(
             PartitionResult(
                 part.id,
                 part.device,
-                tuple(names[i] for i in sorted({i for step in part.steps for i in rows[step].origins})),
+                tuple([names[i] for i in sorted({i for step in part.steps for i in table.origins[step]})]),
                 part.inputs,
                 part.outputs,
                 part.input_bytes,
@@ -248,27 +318,34 @@ def _result(
     )
 
 
-def _node_results(model: Model, rows: Sequence[_Row], parts: Partitioning) -> tuple[NodeResult, ...]:
-    rows_of: list[list[int]] = [[] for _ in model.nodes]
-    for index, row in enumerate(rows):
-        if not row.inserted:
-            for origin in row.origins:
-                rows_of[origin].append(index)
+def _node_results(model: Model, judged: _Judged, parts: Partitioning) -> tuple[NodeResult, ...]:
+    table, placements = judged.table, judged.placements
     results = []
-    for node, found in zip(model.nodes, rows_of):
-        ids = sorted({number for number in (parts.of_step[i] for i in found) if number is not None})
-        clauses = dict.fromkeys(clause for i in found for clause in rows[i].clauses)
+    for node, rows in zip(model.nodes, table.rows_of):
+        verdict = "folded"
+        clauses: tuple[Clause, ...] = ()
+        number: int | tuple[int, ...] | None = None
+        if len(rows) == 1:
+            (row,) = rows
+            verdict, clauses = placements[row].device, placements[row].clauses
+            number = parts.of_step[row]
+        elif rows:
+            verdict = verdict_of([placements[row].device for row in rows])
+            clauses = tuple(dict.fromkeys(clause for row in rows for clause in placements[row].clauses))
+            ids = sorted({found for found in (parts.of_step[row] for row in rows) if found is not None})
+            number = None if not ids else ids[0] if len(ids) == 1 else tuple(ids)
         results.append(
             NodeResult(
                 node.name,
                 node.op_type,
                 node.domain,
                 node.outputs,
-                verdict_of([rows[i].device for i in found]),
-                tuple(rows[i].op for i in found),
-                None if not ids else ids[0] if len(ids) == 1 else tuple(ids),
-                tuple(clauses),
-                inputs=node.inputs,
+                verdict,
+                tuple([table.ops[row] for row in rows]),
+                number,
+                clauses,
+                judged.notes.get(node.index, ()),
+                node.inputs,
             )
         )
     return tuple(results)

@@ -55,8 +55,11 @@ class Value:
     @property
     def static_shape(self) -> tuple[int, ...] | None:
         """The shape if every dimension is a known number, else None."""
-        if self.shape is None or not all(isinstance(d, int) for d in self.shape):
+        if self.shape is None:
             return None
+        for dim in self.shape:  # asked for millions of times by the rewrites: a plain loop is the fastest form
+            if type(dim) is not int:
+                return None
         return self.shape  # type: ignore[return-value]
 
     def consumers(self) -> list[Op]:
@@ -180,12 +183,17 @@ class Graph:
         del self._ops[op]
 
     def replace_value(self, old: Value, new: Value) -> None:
-        """Lets every reader of ``old`` read ``new``. A graph output keeps its name: ``new`` takes it over."""
+        """Lets every reader of ``old`` read ``new``. A graph output keeps its name: the two swap theirs.
+
+        A graph input keeps its name too, as does a value that is an output already.
+        """
         for op, index in list(old.uses):
             op.set_input(index, new)
-        for index, output in enumerate(self.outputs):
-            if output is old:
-                self.outputs[index] = new
+        if not self.is_output(old):
+            return
+        if not self.is_output(new) and all(new is not value for value in self.inputs):
+            old.name, new.name = new.name, old.name
+        self.outputs = [new if output is old else output for output in self.outputs]
 
     def sort(self) -> None:
         """Restores a valid execution order: each op comes after what it still needs. ValueError on a cycle."""

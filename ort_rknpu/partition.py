@@ -88,67 +88,55 @@ def partition_steps(
     producer = {name: index for index, step in enumerate(steps) for name in step.outputs}
     needs = [sorted({producer[n] for n in step.inputs if n in producer}) for step in steps]
     groups = _groups(steps, needs)
-    home: list[int | None] = [None] * len(steps)  # the group that holds a step's outputs when it has run
+    home: list[int | None] = [None] * len(steps)
     for number, group in enumerate(groups):
         for index in group:
             home[index] = number
-    for index, step in enumerate(steps):
-        if step.device is None:
-            found = max((home[n] for n in needs[index] if home[n] is not None), default=None)  # type: ignore[type-var]
-            home[index] = found
-            if found is not None:
-                groups[found].append(index)
     return _describe(steps, groups, home, producer, outputs, sizes or {})
 
 
 def _groups(steps: Sequence[Step], needs: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Convex groups of one device each, in execution order."""
-    runnable = [i for i, step in enumerate(steps) if step.device is not None]
+    """Convex groups of one device each, in execution order. The first step of a group tells its device."""
+    free = [step.device is None for step in steps]
     on_npu = [step.device == NPU for step in steps]
+    on_cpu = [step.device == CPU for step in steps]
     groups: list[list[int]] = []
-    for phase in _drain(runnable, on_npu, steps, needs):
-        if on_npu[phase[0]]:
+    for phase in _drain(range(len(steps)), on_npu, free, needs):
+        if on_npu[phase[0]] or len({on_cpu[i] for i in phase if not free[i]}) == 1:
             groups.append(phase)
         else:
-            groups.extend(_drain(phase, [step.device == CPU for step in steps], steps, needs))
+            groups.extend(_drain(phase, on_cpu, free, needs))
     return groups
 
 
 def _drain(
-    members: Sequence[int], side: Sequence[bool], steps: Sequence[Step], needs: Sequence[Sequence[int]]
+    members: Sequence[int], side: Sequence[bool], free: Sequence[bool], needs: Sequence[Sequence[int]]
 ) -> list[list[int]]:
     """Splits ``members`` by ``side`` into the fewest phases that alternate and keep the order."""
-    if not members:
-        return []
-    best: list[list[int]] = []
-    for start in (side[members[0]], not side[members[0]]):
-        phases = _phases(members, side, start, len(steps), steps, needs)
-        if not best or len(phases) < len(best):
-            best = phases
-    return best
+    first = next((side[i] for i in members if not free[i]), True)
+    phases = _phases(members, side, free, needs, first)
+    other = _phases(members, side, free, needs, not first)
+    return other if len(other) < len(phases) else phases
 
 
 def _phases(
-    members: Sequence[int],
-    side: Sequence[bool],
-    start: bool,
-    count: int,
-    steps: Sequence[Step],
-    needs: Sequence[Sequence[int]],
+    members: Sequence[int], side: Sequence[bool], free: Sequence[bool], needs: Sequence[Sequence[int]], start: bool
 ) -> list[list[int]]:
-    inside = bytearray(count)
-    for index in members:
-        inside[index] = 1
-    level = [0] * count
+    """Runs everything of one side that is ready, then of the other, beginning with ``start``.
+
+    Even levels are of the side ``start``, odd ones of the other. A free step goes with the last of what it reads;
+    one that waits for no member is in no phase.
+    """
+    level: dict[int, int] = {}
     phases: dict[int, list[int]] = {}
-    for index in range(members[0], members[-1] + 1):
-        if not inside[index] and steps[index].device is not None:
-            continue
-        earliest = max((level[n] for n in needs[index]), default=0)
-        if inside[index]:
+    for index in members:
+        earliest = max((level[n] for n in needs[index] if n in level), default=-1)
+        if not free[index]:
+            earliest = max(earliest, 0)
             earliest += (earliest % 2 == 0) != (side[index] == start)
-            phases.setdefault(earliest, []).append(index)
         level[index] = earliest
+        if earliest >= 0:
+            phases.setdefault(earliest, []).append(index)
     return [phases[key] for key in sorted(phases)]
 
 
@@ -174,8 +162,7 @@ def _describe(
     partitions: list[Partition] = []
     of_step: list[int | None] = [None] * len(steps)
     crossing: list[str] = []
-    for number, members in enumerate(groups):
-        group = sorted(members)
+    for number, group in enumerate(groups):
         device = steps[group[0]].device
         if device not in (NPU, CPU):
             continue
@@ -215,13 +202,17 @@ _BYTES = {"bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "int32": 4,
 
 
 def tensor_bytes(value: Value, precision: str) -> int | None:
-    """Bytes of a tensor as the runtime holds it, None where its shape or dtype is not known.
+    """Bytes of a tensor as the runtime holds it, None where its shape or dtype is not known."""
+    return shape_bytes(value.static_shape, value.dtype, precision)
+
+
+def shape_bytes(shape: Sequence[int] | None, dtype: str | None, precision: str) -> int | None:
+    """The same from its shape and dtype.
 
     A floating-point tensor takes the target's precision, 2 bytes for fp16 and 1 for int8, on either device: the
     runtime keeps activations so. Others take their own dtype.
     """
-    shape = value.static_shape
-    width = (1 if precision == "int8" else 2) if value.dtype in _FLOATS else _BYTES.get(value.dtype or "")
+    width = (1 if precision == "int8" else 2) if dtype in _FLOATS else _BYTES.get(dtype or "")
     return None if shape is None or width is None else math.prod(shape) * width
 
 

@@ -21,7 +21,7 @@ def command(
     precision: Annotated[str | None, typer.Option(help="fp16 or int8; default: fp16 where the SoC has it.")] = None,
     rules: Annotated[
         str, typer.Option(help="measured: what the compiler does; documented: the list alone.")
-    ] = "documented",
+    ] = "measured",
     toolkit: Annotated[str, typer.Option(help="Version of the vendor's toolkit.")] = DEFAULT_TOOLKIT,
     shape: Annotated[list[str] | None, typer.Option(help="Shape of an input, INPUT=1,3,640,640, repeatable.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,

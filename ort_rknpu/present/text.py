@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -16,7 +17,7 @@ from ort_rknpu.report import BACKEND_VERDICTS, SOC_VERDICTS, NodeResult, Report,
 from ort_rknpu.rules.clause import Clause
 
 WIDTH = 120
-MAX_REASONS = 25
+MAX_REASONS = 20
 MAX_COLUMNS = 8
 _SEVERITY = {"unsupported": 0, "unknown": 1, "cpu": 2, "split": 3}
 _STYLES = {
@@ -31,12 +32,20 @@ _STYLES = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reason:
-    """One clause and the nodes it holds back, over all targets of a report."""
+    """What holds the same nodes back on the same targets: one clause or several that strike together."""
 
     verdict: str
-    op_type: str
+    op: str
+    clauses: tuple[Clause, ...]
+    nodes: tuple[str, ...]
+    socs: tuple[str, ...]
+    actuals: tuple[tuple[str, ...], ...]
+
+
+@dataclass
+class _Found:
     clause: Clause
     nodes: dict[str, None] = field(default_factory=dict)
     socs: dict[str, None] = field(default_factory=dict)
@@ -44,8 +53,11 @@ class Reason:
 
 
 def reasons(targets: Iterable[TargetResult]) -> list[Reason]:
-    """Violated clauses grouped by verdict, op and limit: the worst verdict first, then the most nodes."""
-    found: dict[tuple[str, ...], Reason] = {}
+    """Violated clauses by verdict and limit: the worst verdict first, then what holds back the most nodes.
+
+    The op is the one that the rule judges, which for measured rules is the compiled one.
+    """
+    found: dict[tuple[str, ...], _Found] = {}
     for target in targets:
         for node in target.nodes:
             for clause in node.clauses:
@@ -53,12 +65,20 @@ def reasons(targets: Iterable[TargetResult]) -> list[Reason]:
                 if limit == f"{node.op_type}.scope":
                     continue
                 # SoCs differ in numbers only, other back ends in what a requirement of the same name means
-                key = (node.verdict, node.op_type, limit, clause.text if target.is_backend else "")
-                reason = found.setdefault(key, Reason(node.verdict, node.op_type, clause))
-                reason.nodes[node.name] = None
-                reason.socs[target.soc] = None
-                reason.actuals[clause.actual] = None
-    return sorted(found.values(), key=lambda r: (_SEVERITY.get(r.verdict, 4), -len(r.nodes), r.op_type, r.clause.id))
+                key = (node.verdict, limit, clause.text if target.is_backend else "")
+                group = found.setdefault(key, _Found(clause))
+                group.nodes[node.name] = None
+                group.socs[target.soc] = None
+                group.actuals[clause.actual] = None
+    together: dict[tuple[Any, ...], list[_Found]] = {}
+    for (verdict, limit, _), group in found.items():
+        op = limit.partition(".")[0]
+        together.setdefault((verdict, op, tuple(group.nodes), tuple(group.socs)), []).append(group)
+    result = [
+        Reason(verdict, op, tuple(g.clause for g in groups), nodes, socs, tuple(tuple(g.actuals) for g in groups))
+        for (verdict, op, nodes, socs), groups in together.items()
+    ]
+    return sorted(result, key=lambda r: (_SEVERITY.get(r.verdict, 4), -len(r.nodes), r.op, r.clauses[0].id))
 
 
 def summary_line(model: str, target: TargetResult) -> str:
@@ -99,6 +119,11 @@ def human_bytes(size: int | None) -> str:
     raise AssertionError
 
 
+def sentence(text: str) -> str:
+    """The text with a capital at its start and a full stop at its end."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}." if text else ""
+
+
 def report_text(report: Report, width: int = WIDTH) -> str:
     """The whole report as plain text."""
     return to_text(report_view(report), width)
@@ -125,7 +150,9 @@ def report_view(report: Report) -> RenderableType:
         parts += [Text(note) for target in report.targets for note in target.notes]
     for target in report.targets:
         for reason in target.build.reasons:
-            parts.append(Text(f"The toolkit {target.toolkit} refuses it for {target.soc}: {reason.text}", style="red"))
+            parts.append(
+                Text(f"The toolkit {target.toolkit} refuses it for {target.soc}: {sentence(reason.text)}", style="red")
+            )
     title = "What a target refuses" if any(t.is_backend for t in report.targets) else "What keeps nodes off the NPU"
     parts += _reasons_view(reasons(report.targets), title, many=len(report.targets) > 1)
     parts += _io_view(report.targets)
@@ -192,15 +219,15 @@ def _reasons_view(found: list[Reason], title: str, many: bool) -> list[Renderabl
     table.add_column("op")
     table.add_column("nodes", justify="right")
     if many:
-        table.add_column("targets", max_width=24)
+        table.add_column("targets", max_width=16)
     table.add_column("reason")
-    table.add_column("for example", max_width=30, overflow="fold")
+    table.add_column("for example", max_width=28, overflow="fold")
     for reason in found[:MAX_REASONS]:
         cells: list[RenderableType] = [Text(reason.verdict, style=_STYLES.get(reason.verdict, ""))]
-        cells += [reason.op_type, str(len(reason.nodes))]
+        cells += [reason.op, str(len(reason.nodes))]
         if many:
             cells.append(", ".join(reason.socs))
-        cells += [_reason_text(reason), Text(next(iter(reason.nodes)))]
+        cells += [_reason_text(reason), Text(reason.nodes[0])]
         table.add_row(*cells)
     parts: list[RenderableType] = [table]
     if len(found) > MAX_REASONS:
@@ -209,12 +236,14 @@ def _reasons_view(found: list[Reason], title: str, many: bool) -> list[Renderabl
 
 
 def _reason_text(reason: Reason) -> Text:
-    clause = reason.clause
-    actual = clause.actual + (f" and {len(reason.actuals) - 1} others" if len(reason.actuals) > 1 else "")
-    text = Text(clause.text)
-    text.append(f"\nis {actual}; allowed {clause.allowed}; {clause.source}", style="dim")
-    if clause.hint:
-        text.append(f"\n{clause.hint}", style="italic")
+    text = Text()
+    for clause, actuals in zip(reason.clauses, reason.actuals):
+        actual = clause.actual + (f" and {len(actuals) - 1} others" if len(actuals) > 1 else "")
+        text.append("\n" if text else "")
+        text.append(sentence(clause.text))
+        text.append(f" Is {actual}; allowed {clause.allowed}; {clause.source}.", style="dim")
+        if clause.hint:
+            text.append(f" {sentence(clause.hint)}", style="italic")
     return text
 
 

@@ -36,6 +36,13 @@ def test_replace_value_moves_readers_and_graph_outputs() -> None:
     assert first.outputs[0].consumers() == []
     graph.replace_value(second.outputs[0], other)
     assert graph.outputs == [other]
+    assert other.name == "z"
+
+
+def test_an_input_that_becomes_an_output_keeps_its_name() -> None:
+    graph, (_, second) = chain()
+    graph.replace_value(second.outputs[0], graph.inputs[0])
+    assert [v.name for v in graph.outputs] == ["x"]
 
 
 def test_copy_is_independent() -> None:
