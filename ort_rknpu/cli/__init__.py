@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "run": "ort_rknpu.cli.run",
     "spec": "ort_rknpu.cli.spec",
     "socs": "ort_rknpu.cli.socs",
+    "verify": "ort_rknpu.cli.verify",
 }
 
 

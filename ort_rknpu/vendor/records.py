@@ -116,3 +116,18 @@ def write_records(path: Path, records: Iterable[Record]) -> None:
     text = "".join(json.dumps(record.to_dict(), separators=(",", ":")) + "\n" for record in records)
     data = text.encode()
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+
+
+def add_records(path: Path, records: Iterable[Record]) -> None:
+    """Adds records to a file, which need not exist; one of the same model and target takes the older one's place.
+
+    Raises:
+        ModelError: the file holds something else.
+    """
+
+    def key(record: Record) -> tuple[str, str, str, str]:
+        return record.model, record.soc, record.precision, record.toolkit
+
+    merged = {key(record): record for record in (read_records(path) if path.exists() else ())}
+    merged.update((key(record), record) for record in records)
+    write_records(path, merged.values())
