@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from custom_ops.backend_contracts import OPERATORS
 from custom_ops.contracts import CONTRACTS, WITHOUT_SEMANTICS, Attribute, AttributeValue, Contract, Input, Output
+from custom_ops.elementwise import COMPARISONS
 from custom_ops.errors import OpError, UnknownOpError
 
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "string": (str,)}
@@ -18,7 +20,7 @@ def find_contract(op_type: str) -> Contract:
     Raises:
         UnknownOpError: no such operator, or one without public semantics.
     """
-    contract = CONTRACTS.get(op_type)
+    contract = OPERATORS.get(op_type)
     if contract is not None:
         return contract
     if op_type in WITHOUT_SEMANTICS:
@@ -66,6 +68,11 @@ def resolve_attributes(contract: Contract, given: Mapping[str, Any]) -> dict[str
             raise OpError(f"attribute {attribute.name} is {value!r}; allowed: {allowed}")
         resolved[attribute.name] = value
     return resolved
+
+
+def writes_bool(contract: Contract, attributes: Mapping[str, Any]) -> tuple[bool, ...]:
+    """Per output, whether it is bool whatever ``T`` is."""
+    return contract.booleans(attributes.get("operation") in COMPARISONS)
 
 
 def check_ports(contract: Contract, inputs: Sequence[str], outputs: Sequence[str]) -> None:

@@ -12,6 +12,9 @@ SOURCE_DOMAINS: tuple[str, ...] = ("", "ai.onnx.contrib", "rknn")
 """Domains in which an ex* node is taken for the toolkit's operator; the toolkit itself writes the first."""
 
 
+FLOATING: tuple[str, ...] = ("float32", "float16", "bfloat16", "float64")
+
+
 @dataclass(frozen=True)
 class Input:
     """One input: ``T`` (a floating type), ``bool`` or ``int32``; ``shape`` in the contract's own letters."""
@@ -24,10 +27,11 @@ class Input:
 
 @dataclass(frozen=True)
 class Output:
-    """One output, of the floating type ``T``."""
+    """One output, of type ``T``, ``bool``, or either, as the operation says."""
 
     name: str
     shape: str
+    type: Literal["T", "bool", "T or bool"] = "T"
     optional: bool = False
 
 
@@ -52,6 +56,8 @@ class Contract:
             V2.3.2 operator list where only that tells.
         dumped: whether the toolkit writes it into ``check3_fuse_ops.onnx`` on its own.
         ignored: attribute names seen in the wild which the toolkit silently ignores.
+        domain: where the operator lives; ``""`` stands for ``SOURCE_DOMAINS``.
+        types: what ``T`` may be.
     """
 
     name: str
@@ -62,6 +68,22 @@ class Contract:
     source: str = "measured 2.3.2"
     dumped: bool = False
     ignored: tuple[str, ...] = ()
+    domain: str = ""
+    types: tuple[str, ...] = FLOATING
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """The domains in which a node is taken for this operator."""
+        return (self.domain,) if self.domain else SOURCE_DOMAINS
+
+    @property
+    def computed_types(self) -> tuple[str, ...]:
+        """What ``T`` is computed in: ``types`` but float16 and bfloat16, which are computed in float32."""
+        return tuple(name for name in self.types if name not in ("float16", "bfloat16"))
+
+    def booleans(self, comparison: bool) -> tuple[bool, ...]:
+        """Per output, whether it is bool whatever ``T`` is; ``comparison``: whether the operation compares."""
+        return tuple(o.type == "bool" or (o.type == "T or bool" and comparison) for o in self.outputs)
 
     @property
     def min_inputs(self) -> int:

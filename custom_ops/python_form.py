@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from custom_ops.checks import writes_bool
 from custom_ops.contracts import AttributeValue, Contract
 from custom_ops.lowering import Builder
+from custom_ops.schemas import ELEMENT_TYPES
 
 DOMAIN = "rknpu.python"
 CALL = "call"
@@ -26,7 +28,6 @@ CALL = "call"
 FIRST_ERROR = 1 << 40
 """Errors are numbered from here: no size of a dimension that could ever be allocated."""
 
-_SUFFIX: dict[int, str] = {TensorProto.FLOAT: "", TensorProto.DOUBLE: "_float64"}
 _BESIDE_T = {"bool": np.bool_, "int32": np.int32}
 _NUMBER = re.compile(r"requested shape:\{(\d{13,})\}")
 
@@ -52,9 +53,10 @@ def decode(value: str) -> PythonCall:
     return PythonCall(op_type, node, fixed, raises)
 
 
-def op_type(contract: Contract, element_type: int) -> str:
-    """The name under which the operator is registered for FLOAT or DOUBLE."""
-    return contract.name + _SUFFIX[element_type]
+def op_type(contract: Contract, element: str, booleans: tuple[bool, ...]) -> str:
+    """The name under which the operator is registered for one of its ``computed_types`` and for what it writes."""
+    kind = "" if element == "float32" else f"_{element}"
+    return f"{contract.name}{kind}{'_to_bool' if any(booleans) else ''}"
 
 
 def error_number(message: str) -> int | None:
@@ -77,7 +79,7 @@ def emit(
         ports.append(given)
     count = len(contract.outputs)
     call = PythonCall(contract.name, builder.prefix, dict(attributes), raises).encode()
-    name = op_type(contract, builder.element_type)
+    name = op_type(contract, ELEMENT_TYPES[builder.element_type], writes_bool(contract, attributes))
     results = builder.call(name, *ports, domain=DOMAIN, outputs=2 * count, call=call)
     values, shapes = results[:count], results[count:]
     if not raises:

@@ -1,4 +1,4 @@
-"""The ex* operators in numpy: what each computes, in a numerically stable form, float32 and float64."""
+"""Every operator in numpy: what each computes, in a numerically stable form, float32 and float64 for ex*."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from custom_ops import recurrent
-from custom_ops.contracts import CONTRACTS
+from custom_ops import elementwise, recurrent
+from custom_ops.backend_contracts import OPERATORS
 from custom_ops.errors import OpError
 from custom_ops.shapes import infer_shapes, normalize_axes, text
 
@@ -223,6 +223,7 @@ _FUNCTIONS: dict[str, Function] = {
     "exLRN": _lrn,
     "exSwooshR": _swoosh(1, 0.313261687),
     "exSwooshL": _swoosh(4, 0.035),
+    **elementwise.FUNCTIONS,
 }
 
 
@@ -230,15 +231,16 @@ def compute(op_type: str, arguments: Arguments, attributes: Mapping[str, Any]) -
     """All outputs of the contract.
 
     Args:
-        op_type: a name in ``CONTRACTS``.
-        arguments: one float32 or float64 array (bool, int32 where the contract says so) per input of the contract,
-            None for an omitted one; trailing ones may be left out. They are not written to.
+        op_type: a name in ``OPERATORS``.
+        arguments: one array of a type in ``computed_types`` (bool, int32 where the contract says so) per input of the
+            contract, None for an omitted one; trailing ones may be left out. They are not written to.
         attributes: as :func:`custom_ops.checks.resolve_attributes` returns them.
 
     Raises:
         OpError: dtypes or shapes break the contract.
     """
-    ports = CONTRACTS[op_type].inputs
+    contract = OPERATORS[op_type]
+    ports = contract.inputs
     padded = [*arguments, *[None] * (len(ports) - len(arguments))]
     kind = None if padded[0] is None else padded[0].dtype
     for port, array in zip(ports, padded):
@@ -247,8 +249,8 @@ def compute(op_type: str, arguments: Arguments, attributes: Mapping[str, Any]) -
         wanted = _BESIDE_T.get(port.type, kind)
         if array is not None and array.dtype != wanted:
             raise OpError(f"input {port.name} must be {wanted}, not {array.dtype}")
-    if kind not in (np.float32, np.float64):
-        raise OpError(f"input {ports[0].name} must be float32 or float64, not {kind}")
+    if kind is None or kind.name not in contract.computed_types:
+        raise OpError(f"input {ports[0].name} must be {' or '.join(contract.computed_types)}, not {kind}")
     shapes = infer_shapes(op_type, [None if a is None else a.shape for a in padded], attributes)
     with np.errstate(all="ignore"):
         results = _FUNCTIONS[op_type](padded, attributes)

@@ -14,8 +14,10 @@ import onnx.version_converter
 from onnx import TensorProto
 
 from custom_ops import lowering, python_form, runtime, schemas
-from custom_ops.checks import check_ports, find_contract, resolve_attributes
+from custom_ops.backend_contracts import BACKEND_CONTRACTS
+from custom_ops.checks import check_ports, find_contract, resolve_attributes, writes_bool
 from custom_ops.contracts import SOURCE_DOMAINS, AttributeValue, Contract, is_ex_name
+from custom_ops.elementwise import check_type
 from custom_ops.errors import ArgumentError, ModelError, OpError, UnknownOpError
 from custom_ops.loading import Source, embed_external_data, graphs, read_model, save_model
 from custom_ops.lowering import Builder, Names
@@ -46,8 +48,10 @@ class Call:
 
 
 def is_ex_node(node: onnx.NodeProto) -> bool:
-    """Whether a node is meant as one of the toolkit's operators."""
-    return node.domain in (*SOURCE_DOMAINS, "ai.onnx") and is_ex_name(node.op_type)
+    """Whether a node is meant as one of the toolkit's operators, or as another back end's in its own domain."""
+    if node.domain in (*SOURCE_DOMAINS, "ai.onnx"):
+        return is_ex_name(node.op_type)
+    return node.op_type in BACKEND_CONTRACTS and node.domain in BACKEND_CONTRACTS[node.op_type].domains
 
 
 def _label(node: onnx.NodeProto) -> str:
@@ -156,11 +160,12 @@ def _element_type(contract: Contract, node: onnx.NodeProto, types: Types) -> int
             if element != fixed:
                 raise OpError(f"input {port.name} must be {port.type}, not {TensorProto.DataType.Name(element)}")
             continue
-        if element not in schemas.FLOAT_TYPES:
-            valid = ", ".join(schemas.FLOAT_TYPES.values())
+        name_of = schemas.ELEMENT_TYPES
+        if name_of.get(element) not in contract.types:
+            valid = ", ".join(contract.types)
             raise OpError(f"input {port.name} is {TensorProto.DataType.Name(element)}; allowed: {valid}")
         if found not in (TensorProto.UNDEFINED, element):
-            raise OpError(f"input {port.name} is {schemas.FLOAT_TYPES[element]}, others {schemas.FLOAT_TYPES[found]}")
+            raise OpError(f"input {port.name} is {name_of[element]}, others {name_of[found]}")
         found = element
     return found or TensorProto.FLOAT
 
@@ -176,6 +181,7 @@ def _analyse(node: onnx.NodeProto, types: Types, transposed: set[str]) -> Call:
         shapes = [schemas.shape_of(types.get(name)) if name else None for name in node.input]
         infer_shapes(contract.name, shapes, attributes)
         element_type = _element_type(contract, node, types)
+        check_type(contract.name, attributes, schemas.ELEMENT_TYPES[element_type])
     except UnknownOpError as error:
         raise UnknownOpError(f"{label}: {error}") from None
     except OpError as error:
@@ -268,9 +274,12 @@ class _Rewriter:
             builder.call("Cast", name, to=TensorProto.FLOAT) if name and narrow and port.type == "T" else name
             for port, name in zip(call.contract.inputs, node.input)
         ]
-        results = self.emit(call, builder, inputs)
-        for result, name in zip(results, node.output):
-            if name and narrow:
+        try:
+            results = self.emit(call, builder, inputs)
+        except OpError as error:
+            raise OpError(f"{call.label}: {error}") from None
+        for result, name, boolean in zip(results, node.output, writes_bool(call.contract, call.attributes)):
+            if name and narrow and not boolean:
                 builder.nodes.append(onnx.helper.make_node("Cast", [result], [name], to=call.element_type))
                 builder.nodes[-1].name = self.names.new(f"{builder.prefix}/Cast")
             elif name:
@@ -307,7 +316,8 @@ def rewrite(model: onnx.ModelProto, ops: Ops, raises: bool = False) -> onnx.Mode
 def prepare(source: Source, ops: Ops = "native") -> onnx.ModelProto:
     """A model that does what ``source`` does without ex* nodes that ONNX Runtime does not know.
 
-    Ex nodes are looked for in the default domain, ``ai.onnx.contrib`` and ``rknn``, in the main graph, control-flow
+    Ex nodes are looked for in the default domain, ``ai.onnx.contrib`` and ``rknn``, other back ends' operators
+    (:data:`custom_ops.backend_contracts.BACKEND_CONTRACTS`) in their own domain; in the main graph, control-flow
     bodies and model-local functions (which are inlined where they hold one). Each is checked against its contract
     (:data:`custom_ops.contracts.CONTRACTS`): attributes, inputs, and what is known of types and shapes. Initializers
     leave ``graph.input``. A model without ex nodes comes back as it is.

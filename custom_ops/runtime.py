@@ -1,4 +1,4 @@
-"""Python ops of onnxruntime-extensions for every ex* operator, behind a hook that never lets an exception out.
+"""Python ops of onnxruntime-extensions for every operator, behind a hook that never lets an exception out.
 
 The stock hook copies results element by element and aborts the process on an exception. Ours hands arrays back as they
 are. What fails is logged and kept for :func:`last_error`; the outputs are NaN, or, where the node was written to raise,
@@ -13,14 +13,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
 
 from custom_ops import python_form
-from custom_ops.contracts import CONTRACTS, Contract
+from custom_ops.backend_contracts import OPERATORS
+from custom_ops.checks import writes_bool
+from custom_ops.contracts import Contract
 from custom_ops.errors import OpError, OpRuntimeError
 from custom_ops.reference import compute
 from custom_ops.shapes import infer_shapes
@@ -31,7 +33,6 @@ Array = npt.NDArray[Any]
 PREPARE_HINT = "call ort_rknpu.prepare(model) first"
 """Name of an attribute no node has: ONNX Runtime's error about it says what to do."""
 
-_ELEMENT_TYPES = {TensorProto.FLOAT: np.dtype(np.float32), TensorProto.DOUBLE: np.dtype(np.float64)}
 _KEPT_ERRORS = 1024
 _lock = threading.Lock()
 _numbers = itertools.count(python_form.FIRST_ERROR)
@@ -65,15 +66,21 @@ def _keep(error: Exception, node: str, op_type: str) -> int:
     return number
 
 
+def _types(contract: Contract, given: Array, attributes: Mapping[str, Any]) -> list[np.dtype[Any]]:
+    """The type of every output, for a first argument ``given``."""
+    return [np.dtype(np.bool_) if boolean else given.dtype for boolean in writes_bool(contract, attributes)]
+
+
 def _nan(contract: Contract, arguments: Sequence[Array | None], attributes: Mapping[str, Any]) -> list[Array]:
-    """NaN in the shape of every output, or of the first input where the shapes are what is wrong."""
+    """NaN (0 where a type has none) in the shape of every output, or of the first input where that is what is wrong."""
     given = [a for a in arguments if a is not None]
     try:
         shapes = infer_shapes(contract.name, [None if a is None else a.shape for a in arguments], attributes)
     except OpError:
         shapes = [given[0].shape] * len(contract.outputs)
     fixed = [shape if shape is not None and None not in shape else given[0].shape for shape in shapes]
-    return [np.full(shape, np.nan, given[0].dtype) for shape in fixed]  # type: ignore[arg-type]
+    types = _types(contract, given[0], attributes)
+    return [np.full(s, np.nan if t.kind == "f" else 0, t) for s, t in zip(fixed, types)]  # type: ignore[arg-type]
 
 
 def _run(contract: Contract, feed: Sequence[Array], call: str) -> tuple[Array, ...]:
@@ -86,7 +93,7 @@ def _run(contract: Contract, feed: Sequence[Array], call: str) -> tuple[Array, .
     except Exception as error:
         number = _keep(error, form.node, contract.name)
         if form.raises:
-            empty = [np.empty(0, feed[0].dtype)] * len(contract.outputs)
+            empty = [np.empty(0, kind) for kind in _types(contract, feed[0], form.attributes)]
             return (*empty, *[np.array([number], np.int64)] * len(empty))
         results = _nan(contract, arguments, form.attributes)
     return (*results, *(np.array(r.shape, np.int64) for r in results))
@@ -129,25 +136,26 @@ def define_ops() -> None:
         if _bodies:
             return
         beside_t = {"bool": PyCustomOpDef.dt_bool, "int32": PyCustomOpDef.dt_int32}
-        kinds = {TensorProto.FLOAT: PyCustomOpDef.dt_float, TensorProto.DOUBLE: PyCustomOpDef.dt_double}
-        for contract in CONTRACTS.values():
-            count = len(contract.outputs)
-            for element_type, kind in kinds.items():
+        spelled = {"float32": "float", "float64": "double"}
+        for contract in OPERATORS.values():
+            for element, booleans in product(contract.computed_types, {contract.booleans(c) for c in (False, True)}):
+                kind = getattr(PyCustomOpDef, f"dt_{spelled.get(element, element)}")
                 _define(
                     Opdef,
-                    f"{python_form.DOMAIN}::{python_form.op_type(contract, element_type)}",
+                    f"{python_form.DOMAIN}::{python_form.op_type(contract, element, booleans)}",
                     lambda *feed, call, contract=contract: _run(contract, feed, call),
                     inputs=[beside_t.get(p.type, kind) for p in contract.inputs],
-                    outputs=[kind] * count + [PyCustomOpDef.dt_int64] * count,
+                    outputs=[PyCustomOpDef.dt_bool if boolean else kind for boolean in booleans]
+                    + [PyCustomOpDef.dt_int64] * len(booleans),
                     attrs={python_form.CALL: PyCustomOpDef.dt_string},
                 )
             required = contract.inputs[: contract.min_inputs]
             _define(
                 Opdef,
-                f"::{contract.name}",
+                f"{contract.domain}::{contract.name}",
                 lambda *feed, contract=contract, **_: _run_unprepared(contract, feed),
                 inputs=[beside_t.get(p.type, PyCustomOpDef.dt_float) for p in required],
-                outputs=[PyCustomOpDef.dt_float],
+                outputs=[PyCustomOpDef.dt_bool if contract.booleans(False)[0] else PyCustomOpDef.dt_float],
                 attrs={} if contract.single_signature else {PREPARE_HINT: PyCustomOpDef.dt_string},
             )
         PyCustomOpDef.install_hooker(_hook)

@@ -1,4 +1,4 @@
-"""ONNX schemas of the ex* operators, so that ``onnx.shape_inference`` sees through them in a toolkit dump."""
+"""ONNX schemas of every operator, so that ``onnx.shape_inference`` sees through them in a toolkit dump."""
 
 from __future__ import annotations
 
@@ -10,20 +10,27 @@ import onnx
 from onnx.defs import OpSchema
 from onnx.shape_inference import InferenceContext, InferenceError
 
-from custom_ops.checks import resolve_attributes
-from custom_ops.contracts import CONTRACTS, SOURCE_DOMAINS, Attribute, Contract, Input
+from custom_ops.backend_contracts import OPERATORS
+from custom_ops.checks import resolve_attributes, writes_bool
+from custom_ops.contracts import Attribute, Contract, Input
 from custom_ops.errors import OpError
 from custom_ops.shapes import Dim, Shape, infer_shapes
 
-FLOAT_TYPES: dict[int, str] = {
+ELEMENT_TYPES: dict[int, str] = {
     onnx.TensorProto.FLOAT: "float32",
     onnx.TensorProto.FLOAT16: "float16",
     onnx.TensorProto.BFLOAT16: "bfloat16",
     onnx.TensorProto.DOUBLE: "float64",
+    **{
+        getattr(onnx.TensorProto, f"{u}INT{bits}"): f"{u.lower()}int{bits}"
+        for u in ("", "U")
+        for bits in (8, 16, 32, 64)
+    },
+    onnx.TensorProto.BOOL: "bool",
 }
 """What ``T`` of a contract may be, by its number in ONNX."""
 
-_TYPES = ["tensor(float)", "tensor(float16)", "tensor(bfloat16)", "tensor(double)"]
+_SPELLINGS = {"float32": "float", "float64": "double"}
 _FIXED = {"bool": "tensor(bool)", "int32": "tensor(int32)"}
 _lock = threading.Lock()
 
@@ -52,13 +59,15 @@ def _inference(contract: Contract) -> Callable[[InferenceContext], None]:
                 given[name] = onnx.helper.get_attribute_value(value)
         types = [context.get_input_type(i) if context.has_input(i) else None for i in range(context.get_num_inputs())]
         try:
-            shapes = infer_shapes(contract.name, [shape_of(t) for t in types], resolve_attributes(contract, given))
+            attributes = resolve_attributes(contract, given)
+            shapes = infer_shapes(contract.name, [shape_of(t) for t in types], attributes)
         except OpError as error:
             raise InferenceError(f"{contract.name}: {error}") from error
         element_type = types[0].tensor_type.elem_type if types and types[0] is not None else 0
-        for index, shape in zip(range(context.get_num_outputs()), shapes):
+        booleans = writes_bool(contract, attributes)
+        for index, shape, boolean in zip(range(context.get_num_outputs()), shapes, booleans):
             if context.has_output(index):
-                context.set_output_type(index, tensor_type(element_type, shape))
+                context.set_output_type(index, tensor_type(onnx.TensorProto.BOOL if boolean else element_type, shape))
 
     return infer
 
@@ -74,10 +83,12 @@ def build_schema(contract: Contract, domain: str = "") -> OpSchema:
     """The contract as an ONNX schema, with shape inference."""
 
     def port(p: Any) -> OpSchema.FormalParameter:
-        kind = _FIXED.get(p.type, "T") if isinstance(p, Input) else "T"
+        kind = _FIXED.get(p.type, "T" if p.type == "T" or isinstance(p, Input) else "T2")
         option = OpSchema.FormalParameterOption.Optional if p.optional else OpSchema.FormalParameterOption.Single
         return OpSchema.FormalParameter(p.name, kind, p.shape, param_option=option)
 
+    kinds = [f"tensor({_SPELLINGS.get(name, name)})" for name in contract.types]
+    either = [("T2", kinds, "T or bool.")] if any(o.type == "T or bool" for o in contract.outputs) else []
     schema = OpSchema(
         contract.name,
         domain,
@@ -85,7 +96,7 @@ def build_schema(contract: Contract, domain: str = "") -> OpSchema:
         contract.formula,
         inputs=[port(p) for p in contract.inputs],
         outputs=[port(p) for p in contract.outputs],
-        type_constraints=[("T", _TYPES, "Floating tensors.")],
+        type_constraints=[("T", kinds, "Type of the inputs."), *either],
         attributes=[_attribute(a) for a in contract.attributes],
     )
     schema.set_type_and_shape_inference_function(_inference(contract))
@@ -98,7 +109,7 @@ def register() -> None:
     Idempotent, and unknown to ONNX Runtime, which keeps schemas of its own.
     """
     with _lock:
-        for contract in CONTRACTS.values():
-            for domain in SOURCE_DOMAINS:
+        for contract in OPERATORS.values():
+            for domain in contract.domains:
                 if not onnx.defs.has(contract.name, domain):
                     onnx.defs.register_schema(build_schema(contract, domain))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from custom_ops import elementwise
 from custom_ops.errors import OpError
 
 Dim = int | str | None
@@ -244,6 +245,7 @@ _FUNCTIONS: dict[str, ShapeFunction] = {
     "exLRN": _lrn,
     "exSwooshR": _unary,
     "exSwooshL": _unary,
+    **elementwise.SHAPES,
 }
 
 
@@ -251,7 +253,7 @@ def infer_shapes(op_type: str, inputs: Sequence[Shape | None], attributes: Attri
     """Shapes of all outputs of the contract.
 
     Args:
-        op_type: a name in ``CONTRACTS``.
+        op_type: a name in ``OPERATORS``.
         inputs: one shape per input; None where the input is omitted or its rank unknown.
         attributes: as :func:`custom_ops.checks.resolve_attributes` returns them.
 

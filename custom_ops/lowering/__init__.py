@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from custom_ops.lowering import activations, norms, products
+from custom_ops.lowering import activations, elementwise, norms, products
 from custom_ops.lowering.builder import Builder, Names
 
 __all__ = ["Builder", "Names", "lower"]
@@ -29,6 +29,7 @@ _FUNCTIONS: dict[str, Callable[[Builder, list[str]], list[str]]] = {
     "exLRN": norms.lrn,
     "exSwooshR": activations.swoosh(1, 0.313261687),
     "exSwooshL": activations.swoosh(4, 0.035),
+    **elementwise.LOWERINGS,
 }
 
 
@@ -36,7 +37,7 @@ def lower(op_type: str, builder: Builder, inputs: list[str]) -> list[str]:
     """Writes the nodes of one ex node into ``builder``; returns the names of all outputs of its contract.
 
     Args:
-        op_type: a name in ``CONTRACTS``.
+        op_type: a name in ``OPERATORS``.
         inputs: one name per input that the node lists, ``""`` where omitted.
     """
     return _FUNCTIONS[op_type](builder, inputs)
