@@ -108,6 +108,9 @@ def register() -> None:
 
     Idempotent, and unknown to ONNX Runtime, which keeps schemas of its own.
     """
+    # When first imported, and only then, onnx.reference refuses schemas of one name in several domains.
+    import onnx.reference
+
     with _lock:
         for contract in OPERATORS.values():
             for domain in contract.domains:

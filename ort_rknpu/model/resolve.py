@@ -1,8 +1,8 @@
 """One forward walk over a graph that resolves every shape, dtype and computable constant.
 
-Each op is inferred by onnx's own schema function, with the constants known so far; what the file declares fills
-gaps. Ops on known constants are evaluated at once, so that a Reshape behind Shape -> Gather -> Concat sees its
-target shape. The cost is linear in the number of nodes.
+Each op is inferred by its schema's own function (onnx's, or that of :mod:`custom_ops.schemas`), with the constants
+known so far; what the file declares fills gaps. Ops on known constants are evaluated at once, so that a Reshape behind
+Shape -> Gather -> Concat sees its target shape. The cost is linear in the number of nodes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, shape_inference
 
+from custom_ops import schemas
 from ort_rknpu.graph import Dim, Graph, Op, Shape, Value
 from ort_rknpu.model.build import Built, set_type_shape, type_dtype, type_shape
 from ort_rknpu.model.fold import MAX_FOLD_ELEMENTS, evaluate
@@ -31,6 +32,7 @@ _CONSTANT_DTYPES = {"value_float": "float32", "value_floats": "float32", "value_
 
 def resolve_graph(built: Built) -> None:
     """Fills in shape, dtype, ``constant`` and ``const`` of every value of ``built.graph`` that can be known."""
+    schemas.register()
     _Resolver(built).walk(built.graph)
 
 

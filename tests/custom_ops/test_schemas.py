@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import onnx
 import pytest
 
@@ -32,6 +35,11 @@ def test_registration_is_idempotent_and_complete() -> None:
     schemas.register()
     for name in CONTRACTS:
         assert onnx.defs.get_schema(name, 1, "").name == name
+
+
+def test_onnx_reference_can_be_imported_after_registration() -> None:
+    code = "from custom_ops import schemas; schemas.register(); import onnx.reference"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_broken_contract_is_a_shape_inference_error() -> None:

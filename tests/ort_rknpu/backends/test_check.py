@@ -131,3 +131,25 @@ def test_command_line(model, tmp_path):
     failed = run("check", path, "--soc", "tensorrt@99")
     assert (failed.returncode, failed.stderr.count("\n")) == (2, 1)
     assert "tensorrt@10.7" in failed.stderr
+
+
+def test_own_operators_resolve_shapes_and_meet_their_back_end():
+    """Each back end's own operator answers on its own target, and the nodes behind it keep known shapes."""
+    nodes = [
+        helper.make_node("exSwish", ["x"], ["e"], name="swish"),
+        helper.make_node("ElementWise", ["e", "s"], ["p"], name="product", domain="tensorrt", operation="PROD"),
+        helper.make_node("ElementWiseMultiply", ["p", "p"], ["q"], name="square", domain="directml"),
+        helper.make_node("Less", ["q", "t"], ["l"], name="less", domain="openvino", auto_broadcast="pdpd", axis=1),
+        helper.make_node("And", ["l", "l"], ["y"], name="and"),
+    ]
+    model = make_model(nodes, [tensor("x", [1, 3, 8, 8])], ["y"], [_ones("s", 1, 1, 1, 8), _ones("t", 3, 8)])
+    model.opset_import.extend(helper.make_opsetid(domain, 1) for domain in ("tensorrt", "directml", "openvino"))
+    targets = ["tensorrt@10.7", "directml@5_1", "openvino@pdpd", "openvino@pdpd-runtime"]
+    report = ort_rknpu.check(model, soc=targets)
+    found = {t.soc: {n.name: n.verdict for n in t.nodes if n.verdict != "not covered"} for t in report.targets}
+    assert found == {
+        "tensorrt@10.7": {"product": "supported", "and": "supported"},
+        "directml@5_1": {"square": "supported"},
+        "openvino@pdpd": {"less": "supported"},
+        "openvino@pdpd-runtime": {"less": "unsupported"},
+    }
