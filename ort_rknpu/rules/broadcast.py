@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ort_rknpu.graph import Op, Value
-from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, is_scalar, shape_text, size
+from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, is_scalar, output, shape_text, size
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.targets.ruledata import Limit
 
@@ -32,20 +32,20 @@ def _rank(op: Op) -> int | None:
 
 def broadcast(case: Case, limit: Limit) -> Iterator[Finding]:
     """Every operand has the output's shape, is a constant of one element, or fits one of the patterns."""
-    output = case.op.outputs[0]
+    whole = output(case.op)
     patterns = _patterns(case, limit)
     indices = limit.params.get("inputs", range(1 if case.rule.name == "Expand" else len(case.op.inputs)))
     for index in indices:
         operand = case.op.input(index)
         if operand is None or (limit.params.get("scalar") and operand.constant and is_scalar(operand)):
             continue
-        fits = _fits(operand, output, patterns)
+        fits = _fits(operand, whole, patterns)
         if fits is True:
             continue
         yield Finding(
-            f"{shape_text(operand)} into {shape_text(output)}",
+            f"{shape_text(operand)} into {shape_text(whole)}",
             _allowed(patterns, bool(limit.params.get("scalar"))),
-            _hint(operand, output),
+            _hint(operand, whole),
             unknown=fits is None,
             text=f"operand {index + 1} must not be broadcast in another way than listed",
         )
@@ -69,13 +69,13 @@ def aligned(operand: Value, rank: int) -> tuple[int | None, ...] | None:
     return tuple(result)
 
 
-def _fits(operand: Value, output: Value, patterns: Sequence[Mapping[str, Any]]) -> bool | None:
-    if operand.shape is None or output.shape is None:
+def _fits(operand: Value, result: Value, patterns: Sequence[Mapping[str, Any]]) -> bool | None:
+    if operand.shape is None or result.shape is None:
         return None
-    if operand.shape == output.shape and None not in output.shape:
+    if operand.shape == result.shape and None not in result.shape:
         return True
-    whole = aligned(output, len(output.shape))
-    part = aligned(operand, len(output.shape))
+    whole = aligned(result, len(result.shape))
+    part = aligned(operand, len(result.shape))
     if whole is None or part is None:
         return None
     same = _all(a == b if a is not None and b is not None else None for a, b in zip(part, whole))
@@ -112,7 +112,7 @@ def _allowed(patterns: Sequence[Mapping[str, Any]], scalar: bool) -> str:
     return ", ".join(["the output's shape", *(["a constant of one element"] if scalar else []), *forms]) + limits
 
 
-def _hint(operand: Value, output: Value) -> str:
+def _hint(operand: Value, result: Value) -> str:
     if size(operand) == 1:
         return "make it a constant of one element"
-    return f"expand it to {shape_text(output)} beforehand, or reshape both so that one pattern fits"
+    return f"expand it to {shape_text(result)} beforehand, or reshape both so that one pattern fits"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ort_rknpu.graph import Op
-from ort_rknpu.rules.facts import Values, base_values, dims, text
+from ort_rknpu.rules.facts import Values, base_values, dims, output, text
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.rules.io_limits import first_layer_width, is_model_input
 from ort_rknpu.targets.ruledata import Limit, definitions
@@ -128,7 +128,7 @@ def _channels(op: Op, group: int) -> tuple[int | None, int | None]:
     if shape is not None and isinstance(shape[0], int) and isinstance(shape[1], int):
         first, second = shape[0], shape[1]
         return (first, second * group) if "Transpose" in op.op_type else (second * group, first)
-    return dims(op.input(0))[1], dims(op.outputs[0])[1] if op.outputs else None
+    return dims(op.input(0))[1], dims(output(op))[1]
 
 
 def first_layer(case: Case, limit: Limit) -> Iterator[Finding]:

@@ -6,12 +6,14 @@ runs it. Else ``unsupported``. Where a shape or value that a rule needs is not k
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.conv import is_depthwise
 from ort_rknpu.rules.cpu import cpu_values
-from ort_rknpu.rules.evaluate import Verdicts, dtype_clauses, limit_findings, to_clause
-from ort_rknpu.rules.facts import shape_text
+from ort_rknpu.rules.evaluate import Verdicts, dtype_clauses, limit_findings, plain_limits_hold, to_clause
+from ort_rknpu.rules.facts import Values, shape_text
 from ort_rknpu.rules.families import FORMS, values_of
 from ort_rknpu.rules.finding import Case
 from ort_rknpu.targets.ruledata import CpuRule, GroupRules, OpRule, load_cpu, load_group
@@ -34,19 +36,50 @@ def place(op: Op, target: Target) -> Placement:
     Raises:
         RuleDataError: a shipped rule is malformed.
     """
-    violated, undecided = npu_clauses(op, target)
-    if not violated:
-        return Placement("unknown", tuple(undecided)) if undecided else Placement("npu")
-    cpu_violated, cpu_undecided = cpu_clauses(op, target)
-    if cpu_violated:
-        return Placement("unsupported", (*violated, *cpu_violated))
-    if cpu_undecided:
-        return Placement("unknown", (*violated, *cpu_undecided))
-    return Placement("cpu", tuple(violated))
+    return Judge(op).place(target)
 
 
-def npu_clauses(op: Op, target: Target) -> Verdicts:
-    """Clauses of the NPU list that ``op`` violates, and those that cannot be decided; both empty for a clean pass."""
+class Judge:
+    """The documented verdicts on one op for many targets; what they share is worked out once.
+
+    The op must not change in between.
+    """
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self._values: dict[str, Values] = {}
+        self._placed: dict[tuple[str, str, str], tuple[str, Placement]] = {}
+
+    def place(self, target: Target) -> Placement:
+        """See :func:`place`."""
+        soc = target.soc.name
+        key = (target.group, target.precision, load_cpu().availability[soc])
+        known = self._placed.get(key)
+        if known is None:
+            known = self._placed[key] = (soc, self._place(target))
+        other, placement = known
+        if other == soc or not placement.clauses:
+            return placement
+        clauses = (replace(clause, id=soc + clause.id.removeprefix(other)) for clause in placement.clauses)
+        return Placement(placement.device, tuple(clauses))
+
+    def _place(self, target: Target) -> Placement:
+        violated, undecided = npu_clauses(self.op, target, self._values)
+        if not violated:
+            return Placement("unknown", tuple(undecided)) if undecided else Placement("npu")
+        cpu_violated, cpu_undecided = cpu_clauses(self.op, target)
+        if cpu_violated:
+            return Placement("unsupported", (*violated, *cpu_violated))
+        if cpu_undecided:
+            return Placement("unknown", (*violated, *cpu_undecided))
+        return Placement("cpu", tuple(violated))
+
+
+def npu_clauses(op: Op, target: Target, known: dict[str, Values] | None = None) -> Verdicts:
+    """Clauses of the NPU list that ``op`` violates, and those that cannot be decided; both empty for a clean pass.
+
+    ``known`` keeps the values of ``op`` by entry, for further targets.
+    """
     rules = load_group(target.group)
     soc = target.soc.name
     rule = rules.by_op.get(op.op_type) if op.domain in _ONNX_DOMAINS else None
@@ -68,18 +101,21 @@ def npu_clauses(op: Op, target: Target) -> Verdicts:
         text = "the entry must not say that the op is not supported yet"
         source = f"documented {rule.section}"
         return [Clause(f"{soc}.{rule.name}.status", text, "not supported", "supported", source)], []
-    return entry_clauses(op, target, rule, rules)
+    return _entry_clauses(op, target, rule, rules, {} if known is None else known)
 
 
-def entry_clauses(op: Op, target: Target, rule: OpRule, rules: GroupRules) -> Verdicts:
-    """The same for one given NPU entry."""
+def _entry_clauses(op: Op, target: Target, rule: OpRule, rules: GroupRules, known: dict[str, Values]) -> Verdicts:
     prefix = f"{target.soc.name}.{rule.name}"
     own = rule.limits_section == rule.section
     source = f"documented {rule.section}" if own else f"documented {rule.section} ({rule.limits_section})"
-    values = values_of(op, rule.limits_of or rule.name, converted=bool(rule.judged_as))
+    entry = f"{rule.limits_of or rule.name} {rule.judged_as}"
+    values = known.get(entry)
+    if values is None:
+        values = known[entry] = values_of(op, rule.limits_of or rule.name, converted=bool(rule.judged_as))
     case = Case(op, target, rule, rules, values)
     violated, undecided = dtype_clauses(prefix, source, rule, op, target.precision)
-    for limit in rule.limits:
+    limits = rule.forms if plain_limits_hold(rule, values) else rule.limits
+    for limit in limits:
         for finding in limit_findings(limit, values, lambda limit: FORMS[limit.form](case, limit)):
             clause = to_clause(f"{prefix}.", source, limit, finding, op)
             (undecided if finding.unknown else violated).append(clause)
@@ -103,7 +139,7 @@ def cpu_clauses(op: Op, target: Target, kernel: str = "") -> Verdicts:
     if not runnable:
         names = ", ".join(entry.name for entry in rules.entries if entry.rv)
         allowed = "none" if availability == "none" else names
-        text = f"{soc} must run {op.op_type} on the CPU (reading 47)"
+        text = f"the SoC must run {op.op_type} on the CPU (reading 47)"
         return [Clause(f"{prefix}.cpu_soc", text, "not run", allowed, f"documented {rules.notes_section}")], []
     if runnable[0].name == op.op_type:
         return _cpu_entry_clauses(op, prefix, runnable[0])

@@ -16,6 +16,28 @@ Verdicts = tuple[list[Clause], list[Clause]]
 """Clauses that are violated, clauses that cannot be decided."""
 
 
+def plain_limits_hold(rule: OpRule, values: Values) -> bool:
+    """Whether every limit without a form is known to hold: the quick answer for most ops.
+
+    Raises:
+        KeyError: a limit names a value that the op family does not have.
+    """
+    for name, low, high in rule.intervals:
+        value = values[name]
+        if value is None or value < low or value > high:
+            return False
+    return all(_holds(limit, values) for limit in rule.conditions)
+
+
+def _holds(limit: Limit, values: Values) -> bool:
+    applies = True if limit.when is None else limit.when(values)
+    if not applies:
+        return applies is False
+    if limit.values is not None:
+        return values[limit.id] in limit.values
+    return limit.require is not None and bool(limit.require(values))
+
+
 def limit_findings(limit: Limit, values: Values, run_form: Callable[[Limit], Iterator[Finding]]) -> Iterator[Finding]:
     """What one limit finds wrong with the values of an op.
 

@@ -55,6 +55,11 @@ def dims(value: Value | None) -> tuple[int | None, int | None, int | None, int |
     return wrap_shape(None if value is None else value.shape)
 
 
+def output(op: Op) -> Value:
+    """The first output; one of unknown shape where a malformed node has none."""
+    return op.outputs[0] if op.outputs else Value("")
+
+
 def size(value: Value | None) -> int | None:
     """Number of elements."""
     shape = None if value is None else value.static_shape

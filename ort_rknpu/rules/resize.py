@@ -7,7 +7,19 @@ from fractions import Fraction
 from typing import Any
 
 from ort_rknpu.graph import Op
-from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, dims, exact, given, numbers, shape_text, size, text
+from ort_rknpu.rules.facts import (
+    Values,
+    axes_of_rank,
+    base_values,
+    dims,
+    exact,
+    given,
+    numbers,
+    output,
+    shape_text,
+    size,
+    text,
+)
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.targets.ruledata import Limit
 
@@ -65,7 +77,7 @@ def _scales(op: Op) -> tuple[Any, ...]:
         for axis, scale in zip(targets, scales):
             result[axis] = int(scale) if scale == int(scale) else scale
         return tuple(result)
-    for axis, (before, after) in enumerate(zip(dims(value), dims(op.outputs[0]))):
+    for axis, (before, after) in enumerate(zip(dims(value), dims(output(op)))):
         if before and after is not None:
             ratio = Fraction(after, before)
             result[axis] = ratio.numerator if ratio.denominator == 1 else float(ratio)
@@ -89,7 +101,7 @@ def resize_scale(case: Case, limit: Limit) -> Iterator[Finding]:
         return
     if False not in answers or pixel is None:
         open_ = [name for name in ("scale_n", "scale_c", "scale_h", "scale_w") if values[name] is None]
-        shapes = f"{shape_text(case.op.input(0))} to {shape_text(case.op.outputs[0])}"
+        shapes = f"{shape_text(case.op.input(0))} to {shape_text(output(case.op))}"
         actual = f"{', '.join(open_) or 'sizes'} not known ({shapes})"
         yield Finding(actual, allowed, unknown=True, text=_REQUIRED)
         return
@@ -107,7 +119,7 @@ def resize_scale(case: Case, limit: Limit) -> Iterator[Finding]:
 def _single_pixel(case: Case, limit: Limit) -> bool | None:
     """[1, c, 1, 1] to [1, c, h, w], its target within the limits of Expand."""
     values = case.values
-    out = dims(case.op.outputs[0])
+    out = dims(output(case.op))
     before = (values["batch"], values["height"], values["width"])
     if any(dim is not None and dim != 1 for dim in (*before, out[0])):
         return False

@@ -12,10 +12,11 @@ A rule file is JSON. An op's ``limits`` map a limit's name to one of
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -156,6 +157,23 @@ class OpRule:
     flash_attention: Mapping[str, Any] = field(default_factory=dict)
     multicore: Mapping[str, str] = field(default_factory=dict)
     readings: tuple[int, ...] = ()
+
+    @cached_property
+    def forms(self) -> tuple[Limit, ...]:
+        """The limits that are named predicates."""
+        return tuple(limit for limit in self.limits if limit.form)
+
+    @cached_property
+    def intervals(self) -> tuple[tuple[str, int, float], ...]:
+        """(name, low, high) of the limits that are an interval and always apply."""
+        found = (limit for limit in self.limits if limit.low is not None and limit.when is None)
+        return tuple((limit.id, limit.low or 0, math.inf if limit.high is None else limit.high) for limit in found)
+
+    @cached_property
+    def conditions(self) -> tuple[Limit, ...]:
+        """The limits that are neither."""
+        plain = {name for name, _, _ in self.intervals}
+        return tuple(limit for limit in self.limits if not limit.form and limit.id not in plain)
 
     def limit(self, limit_id: str) -> Limit:
         """The limit of that name. KeyError where there is none."""

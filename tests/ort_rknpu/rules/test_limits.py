@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ort_rknpu.graph import Op
-from ort_rknpu.rules.documented import npu_clauses, place
+from ort_rknpu.rules.documented import Judge, npu_clauses, place
 from ort_rknpu.targets.ruledata import Limit, OpRule, load_group
 from ort_rknpu.targets.socs import Target, socs
 from tests.ort_rknpu.rules import samples
@@ -224,3 +224,12 @@ def test_the_activation_dtype_of_every_entry(group: str, name: str) -> None:
     op.inputs[0].dtype = "complex64"
     target = target_of(rule, group)
     assert f"{target.soc.name}.{name}.dtype" in violated(op, target)
+
+
+@pytest.mark.parametrize(("group", "name"), ENTRIES)
+def test_one_judge_answers_for_many_socs_as_each_alone(group: str, name: str) -> None:
+    rule = load_group(group).ops[name]
+    targets = [Target(soc, precision) for soc in socs().values() for precision in soc.precisions]
+    for op in (Op(name, [data((2, 3, 5, 7), "int64")], []), build(rule), with_rank(build(rule), 5)):
+        judge = Judge(op)
+        assert [judge.place(target) for target in targets] == [place(op, target) for target in targets]
