@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ort_rknpu.graph import Op
+from ort_rknpu.rules.attributes import per_axis
 from ort_rknpu.rules.facts import Values, base_values, dims, output, text
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.rules.io_limits import first_layer_width, is_model_input
@@ -54,8 +55,8 @@ def conv_values(op: Op) -> Values:
     if kernel is None or not 1 <= len(kernel) <= 2:
         return values
     rank = len(kernel)
-    strides, dilations = op.attr("strides") or [1] * rank, op.attr("dilations") or [1] * rank
-    padding = op.attr("output_padding") or [0] * rank
+    strides, dilations = per_axis(op, "strides", rank, 1), per_axis(op, "dilations", rank, 1)
+    padding = per_axis(op, "output_padding", rank, 0)
     spatial = (values["height"], values["width"])[-rank:]
     pads = resolve_pads(op, spatial, kernel, strides, dilations, "Transpose" in op.op_type)
     for name, items, absent in (
@@ -88,22 +89,22 @@ def resolve_pads(
     """Explicit pads, begins then ends; ``auto_pad`` and ``output_shape`` are worked out as ONNX defines them."""
     rank = len(kernel)
     auto_pad = text(op.attr("auto_pad", "NOTSET")) or "NOTSET"
-    output_shape = op.attr("output_shape")
+    output_shape = per_axis(op, "output_shape", rank, 0) if op.attr("output_shape") else None
     if auto_pad == "VALID" and not output_shape:
         return [0] * (2 * rank)
     if auto_pad == "NOTSET" and not output_shape:
-        return list(op.attr("pads") or [0] * (2 * rank))
+        return [*per_axis(op, "pads", 2 * rank, 0)]
     begins: list[int | None] = []
     ends: list[int | None] = []
     for axis, length in enumerate(spatial):
-        if length is None:
+        if length is None or strides[axis] < 1:
             begins.append(None)
             ends.append(None)
             continue
         reach = dilations[axis] * (kernel[axis] - 1) + 1
         if transposed:
-            wanted = output_shape[-rank:][axis] if output_shape else length * strides[axis]
-            extra = (op.attr("output_padding") or [0] * rank)[axis]
+            wanted = output_shape[axis] if output_shape else length * strides[axis]
+            extra = per_axis(op, "output_padding", rank, 0)[axis]
             total = strides[axis] * (length - 1) + extra + reach - wanted
         else:
             total = (math.ceil(length / strides[axis]) - 1) * strides[axis] + reach - length

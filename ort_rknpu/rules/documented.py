@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ort_rknpu.graph import Op
+from ort_rknpu.rules.attributes import check_attributes
 from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.conv import is_depthwise
 from ort_rknpu.rules.cpu import cpu_values
@@ -34,6 +35,7 @@ def place(op: Op, target: Target) -> Placement:
         either, of the CPU list. For ``unknown`` the clauses that cannot be decided.
 
     Raises:
+        ModelError: an attribute is of another kind or length than ONNX defines.
         RuleDataError: a shipped rule is malformed.
     """
     return Judge(op).place(target)
@@ -80,6 +82,7 @@ def npu_clauses(op: Op, target: Target, known: dict[str, Values] | None = None) 
 
     ``known`` keeps the values of ``op`` by entry, for further targets.
     """
+    check_attributes(op)
     rules = load_group(target.group)
     soc = target.soc.name
     rule = rules.by_op.get(op.op_type) if op.domain in _ONNX_DOMAINS else None

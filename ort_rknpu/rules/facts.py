@@ -34,7 +34,7 @@ def wrap_axis(axis: int | None, rank: int | None) -> int | None:
     An axis that the tensor does not have comes back as it is.
     """
     axes = axes_of_rank(rank)
-    if axis is None or rank is None or axes is None:
+    if not isinstance(axis, int) or rank is None or axes is None:
         return None
     return axes[axis % rank] if -rank <= axis < rank else axis
 
@@ -113,8 +113,8 @@ def text(value: Any) -> Any:
 
 def exact(value: float | None) -> float | None:
     """A float32 attribute as the short decimal or fraction it was written as (0.16666667 is 1/6)."""
-    if value is None:
-        return None
+    if value is None or not math.isfinite(value):
+        return value
     fraction = Fraction(value).limit_denominator(1000)
     return float(fraction) if math.isclose(value, fraction, rel_tol=1e-6, abs_tol=1e-12) else value
 

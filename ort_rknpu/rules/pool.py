@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ort_rknpu.graph import Op
+from ort_rknpu.rules.attributes import per_axis
 from ort_rknpu.rules.conv import pair, resolve_pads
 from ort_rknpu.rules.facts import Values, base_values
 from ort_rknpu.targets.ruledata import definitions
@@ -23,7 +24,7 @@ def pool_values(op: Op) -> Values:
     if kernel is None or not 1 <= len(kernel) <= 2:
         return values
     rank = len(kernel)
-    strides, dilations = op.attr("strides") or [1] * rank, op.attr("dilations") or [1] * rank
+    strides, dilations = per_axis(op, "strides", rank, 1), per_axis(op, "dilations", rank, 1)
     pads = resolve_pads(op, (values["height"], values["width"])[-rank:], kernel, strides, dilations)
     for name, items in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
         values[f"{name}_h"], values[f"{name}_w"] = pair(items, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ort_rknpu.graph import Op
+from ort_rknpu.rules.attributes import malformed
 from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, dims, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.rules.hints import nearest
@@ -27,6 +28,8 @@ def permutation(op: Op) -> str | None:
     axes = axes_of_rank(rank)
     if rank is None or axes is None:
         return None
+    if perm is not None and sorted(perm) != list(range(rank)):
+        raise malformed(op, "perm", f"must be a permutation of {rank} axes")
     wrapped = [0, 1, 2, 3]
     for axis, source in zip(axes, perm if perm is not None else range(rank - 1, -1, -1)):
         wrapped[axis] = axes[source]
