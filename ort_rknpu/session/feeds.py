@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import onnx
+from onnx import helper
 
 from ort_rknpu.errors import ModelError, OptionError
 
@@ -22,9 +25,34 @@ _DTYPES: dict[str, str] = {
 class InputInfo(Protocol):
     """What ``InferenceSession.get_inputs()`` says about one input."""
 
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> Sequence[int | str | None]: ...
+    @property
+    def type(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """An input as the file declares it."""
+
     name: str
     shape: Sequence[int | str | None]
     type: str
+
+
+def input_infos(model: onnx.ModelProto) -> list[ModelInput]:
+    """The inputs of a model, initializers left out, as ``get_inputs()`` of a session describes them."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    types = {helper.np_dtype_to_tensor_dtype(np.dtype(name)): key for key, name in _DTYPES.items() if name != "str"}
+    result = []
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        if value.name not in constants:
+            dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in kind.shape.dim]
+            result.append(ModelInput(value.name, dims, types.get(kind.elem_type, "tensor(string)")))
+    return result
 
 
 def input_dtype(info: InputInfo) -> np.dtype:

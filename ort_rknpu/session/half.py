@@ -17,7 +17,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ort_rknpu.session.half_forms import LAYOUT_OPS, accurate_swish, to_compiled_forms
-from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, opset
+from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, drop_unused_constants, opset
 
 FusedRounding = Literal["simulator", "once"]
 
@@ -120,14 +120,16 @@ def emulate_half(
     groups: Sequence[CompiledGroup],
     options: HalfOptions = HalfOptions(),
     lower: Callable[[onnx.ModelProto], onnx.ModelProto] | None = None,
+    values: Sequence[onnx.ValueInfoProto] = (),
 ) -> HalfModel:
     """Rewrites ``model`` so that ONNX Runtime's CPU provider computes what the NPU would.
 
     Args:
-        model: the user's model, float32 or float64 with all element types inferred as far as possible; not changed.
+        model: the user's model, float32 or float64, not changed.
         groups: what the compiler makes of it.
         options: see :class:`HalfOptions`.
         lower: replaces ex nodes, keeping their output names; called once weights are rounded.
+        values: types and shapes of tensors, as far as the model itself does not carry them.
 
     Returns:
         The rewritten model and the names of the rounded tensors.
@@ -135,13 +137,14 @@ def emulate_half(
     work = onnx.ModelProto()
     work.CopyFrom(model)
     _drop_initializer_inputs(work.graph)
-    chosen = to_compiled_forms(work, [group for group in groups if group.device in options.devices])
-    plan = _plan(GraphIndex(work), chosen, options.fused)
-    _round_constants(work, plan)
+    chosen = to_compiled_forms(work, [group for group in groups if group.device in options.devices], values)
+    plan = _plan(GraphIndex(work, values), chosen, options.fused)
+    _round_constants(work, plan, values)
     if lower is not None:
         work = lower(work)
-    accurate_swish(work)
-    _round_tensors(work, plan.tensors, options)
+    accurate_swish(work, values)
+    _round_tensors(work, plan.tensors, options, values)
+    drop_unused_constants(work.graph)
     return HalfModel(work, tuple(plan.tensors))
 
 
@@ -260,9 +263,9 @@ def _tails(index: GraphIndex, group: CompiledGroup) -> list[str]:
     return found
 
 
-def _round_constants(model: onnx.ModelProto, plan: _Plan) -> None:
+def _round_constants(model: onnx.ModelProto, plan: _Plan, values: Sequence[onnx.ValueInfoProto]) -> None:
     """Lets the nodes of the plan read float16-rounded copies of their weights and helper-read inputs."""
-    index = GraphIndex(model)
+    index = GraphIndex(model, values)
     copies: dict[str, str] = {}
     casts: dict[str, list[onnx.NodeProto]] = {}
     for identity, position in (*plan.weights, *plan.reads):
@@ -306,8 +309,10 @@ def _replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> N
     graph.node.extend(kept)
 
 
-def _round_tensors(model: onnx.ModelProto, tensors: Sequence[str], options: HalfOptions) -> None:
-    index = GraphIndex(model)
+def _round_tensors(
+    model: onnx.ModelProto, tensors: Sequence[str], options: HalfOptions, values: Sequence[onnx.ValueInfoProto]
+) -> None:
+    index = GraphIndex(model, values)
     wanted = set(tensors)
     shared = _SharedConstants(model.graph)
     result: list[onnx.NodeProto] = []

@@ -7,7 +7,7 @@ or layer tables and gives its simulator's bits; which one applies is read from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +25,11 @@ LAYOUT_OPS = frozenset({"Reshape", "Split", "Transpose"})
 _CASCADE_KERNEL = 7
 
 
-def to_compiled_forms(model: onnx.ModelProto, groups: Sequence[CompiledGroup]) -> list[CompiledGroup]:
+def to_compiled_forms(
+    model: onnx.ModelProto, groups: Sequence[CompiledGroup], values: Iterable[onnx.ValueInfoProto] = ()
+) -> list[CompiledGroup]:
     """Rewrites the main graph of ``model`` in place; returns the groups with the new nodes in their places."""
-    rewriter = _Rewriter(model, groups)
+    rewriter = _Rewriter(model, groups, values)
     for identity in list(rewriter.index.nodes):
         node = rewriter.index.nodes[identity]
         form = _FORMS.get(node.op_type)
@@ -39,12 +41,13 @@ def to_compiled_forms(model: onnx.ModelProto, groups: Sequence[CompiledGroup]) -
 class _Rewriter:
     """Collects replacements of single nodes and short chains, then puts them into the graph at once."""
 
-    def __init__(self, model: onnx.ModelProto, groups: Sequence[CompiledGroup]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, groups: Sequence[CompiledGroup], values: Iterable[onnx.ValueInfoProto]
+    ) -> None:
         self.model = model
-        self.index = GraphIndex(model)
+        self.index = GraphIndex(model, values)
         self.groups = list(groups)
         self.opset = opset(model)
-        self.shapes = _static_shapes(model.graph)
         self.rows: dict[str, list[CompiledGroup]] = {}
         for group in groups:
             for identity in group.nodes:
@@ -95,17 +98,6 @@ def _with_nodes(group: CompiledGroup, nodes: frozenset[str]) -> CompiledGroup:
     return type(group)(group.op, group.device, nodes, group.inputs)
 
 
-def _static_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int, ...]]:
-    shapes = {}
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.type.tensor_type.HasField("shape"):
-            dims = value.type.tensor_type.shape.dim
-            if all(dim.HasField("dim_value") for dim in dims):
-                shapes[value.name] = tuple(dim.dim_value for dim in dims)
-    shapes.update((tensor.name, tuple(tensor.dims)) for tensor in graph.initializer)
-    return shapes
-
-
 def _alone(node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> bool:
     return all(row.nodes == {node_id(node)} for row in rows)
 
@@ -127,7 +119,7 @@ def _convolved(rows: Sequence[CompiledGroup]) -> int:
 
 def _global_average(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
     """A cascade of 7x7 depthwise convolutions, each with the same weight, n^(-1/stages)."""
-    shape = rewriter.shapes.get(node.input[0])
+    shape = rewriter.index.shape(node.input[0])
     if shape is None or len(shape) not in (3, 4) or not _convolved(rows):
         return
     rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape)), split=True)
@@ -157,7 +149,7 @@ def _cascade(rewriter: _Rewriter, source: str, target: str, shape: tuple[int, ..
 
 def _mean(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
     """The sum times 1/n, which is a weight and rounded as one; a cascade where the compiler made several stages."""
-    shape = rewriter.shapes.get(node.input[0])
+    shape = rewriter.index.shape(node.input[0])
     axes = attribute(node, "axes")
     if axes is None and len(node.input) > 1 and node.input[1]:
         data = rewriter.index.constant(node.input[1])
@@ -237,7 +229,7 @@ def _affine(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGr
     if scale is None or not {"exNorm", "Mul"} <= names:
         return
     output, dtype = node.output[0], scale.dtype
-    shape = (-1, *[1] * (len(rewriter.shapes.get(node.input[0], ())) - 2))
+    shape = (-1, *[1] * (len(rewriter.index.shape(node.input[0]) or ()) - 2))
     if node.op_type == "InstanceNormalization":
         if len(shape) < 2 or bias is None:
             return
@@ -380,12 +372,12 @@ _FORMS: dict[str, Callable[[_Rewriter, onnx.NodeProto, Sequence[CompiledGroup]],
 }
 
 
-def accurate_swish(model: onnx.ModelProto) -> None:
+def accurate_swish(model: onnx.ModelProto, values: Iterable[onnx.ValueInfoProto] = ()) -> None:
     """x * sigmoid(b x) as x / (1 + exp(-b x)), in place.
 
     ONNX Runtime's Sigmoid is exact to 1e-7 of 1, so far below zero its product with x has no correct digit left.
     """
-    index = GraphIndex(model)
+    index = GraphIndex(model, values)
     replaced: dict[str, list[onnx.NodeProto]] = {}
     one = "ort_rknpu.swish.one"
     for identity, node in index.nodes.items():

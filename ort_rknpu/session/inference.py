@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import onnx
@@ -14,11 +16,22 @@ import onnxruntime
 from custom_ops import python_form, register_custom_ops, runtime
 from custom_ops.loading import external_tensors, read_model
 from custom_ops.rewrite import has_ex_nodes, rewrite
+from ort_rknpu.errors import OptionError
+from ort_rknpu.session.assignment import Assignment, assign
+from ort_rknpu.session.calibration import Calibration, CheckedReader, calibration_samples
+from ort_rknpu.session.feeds import input_infos
+from ort_rknpu.session.half import OVERFLOW_OUTPUT
+from ort_rknpu.session.numerics import NpuModel, npu_model
 from ort_rknpu.session.options import PROVIDER, ProviderOptions
+from ort_rknpu.session.profile import label_profile
+from ort_rknpu.session.proto import GraphIndex, owning_nodes
+from ort_rknpu.session.provider import require_claimed
 
 Provider = str | tuple[str, Mapping[str, Any]]
 T = TypeVar("T")
 _FOLDER = "session.model_external_initializers_file_folder_path"
+_UNSET = {_FOLDER: "", "session.disable_quant_qdq": "0"}
+"""Session configuration that a model may need, with what it is where nobody set it."""
 
 
 def split_providers(
@@ -48,20 +61,42 @@ def split_providers(
 
 
 @contextmanager
-def data_folder(options: onnxruntime.SessionOptions, folder: Path | None) -> Iterator[None]:
-    """Sessions made from bytes with ``options`` meanwhile look for external data in ``folder``."""
-    if folder is None:
-        yield
-        return
-    try:
-        before = options.get_session_config_entry(_FOLDER)
-    except RuntimeError:
-        before = ""
-    options.add_session_config_entry(_FOLDER, str(folder))
+def session_entries(options: onnxruntime.SessionOptions, entries: Mapping[str, str]) -> Iterator[None]:
+    """``options`` with some configuration entries set meanwhile: the options belong to the caller."""
+    before = {}
+    for key, value in entries.items():
+        try:
+            before[key] = options.get_session_config_entry(key)
+        except RuntimeError:
+            before[key] = _UNSET[key]
+        options.add_session_config_entry(key, value)
     try:
         yield
     finally:
-        options.add_session_config_entry(_FOLDER, before)
+        for key, value in before.items():
+            options.add_session_config_entry(key, value)
+
+
+@dataclass(frozen=True)
+class AssignedNode:
+    """A node of the user's model, as in ONNX Runtime's graph assignment information."""
+
+    name: str
+    domain: str
+    op_type: str
+
+
+@dataclass(frozen=True)
+class AssignedSubgraph:
+    """Nodes that one provider runs in one go; ``partition`` is their number in ``check``'s list of partitions."""
+
+    ep_name: str
+    partition: int
+    nodes: tuple[AssignedNode, ...]
+
+    def get_nodes(self) -> list[AssignedNode]:
+        """The nodes, in the model's order."""
+        return list(self.nodes)
 
 
 class InferenceSession(onnxruntime.InferenceSession):
@@ -70,9 +105,15 @@ class InferenceSession(onnxruntime.InferenceSession):
     Takes the same arguments, and a ModelProto too. Without a provider entry ex nodes run as native operators. An
     exception inside a Python op (``ops="python"``) reaches the caller of ``run`` as ``OpRuntimeError``.
 
+    With the provider, nodes are claimed as ``check`` says and the model runs with the NPU's numerics, in one native
+    session; partitions are kept as metadata (:attr:`assignment`, profiles, graph assignment information). Providers
+    beside it take the rest, in float32.
+
     Raises:
         ModelError, OpError, UnknownOpError: the model, or one of its nodes, as ``ort_rknpu.prepare``.
         OptionError: an unknown option of the provider.
+        PlacementError: with ``fallback="error"``, where a node is not claimed.
+        CalibrationError: int8 numerics without calibration data, or data that does not fit.
     """
 
     def __init__(
@@ -81,35 +122,181 @@ class InferenceSession(onnxruntime.InferenceSession):
         sess_options: onnxruntime.SessionOptions | None = None,
         providers: Sequence[Provider] | None = None,
         provider_options: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        calibration: Calibration | None = None,
         **kwargs: Any,
     ) -> None:
+        """Makes the session.
+
+        Args:
+            path_or_bytes, sess_options, providers, provider_options: as in ONNX Runtime.
+            calibration: for int8 numerics: feeds, one mapping from input names to arrays a sample, or a folder.
+            kwargs: passed on.
+        """
+        self._arguments = {"path_or_bytes": path_or_bytes, "sess_options": sess_options, **kwargs}
+        self._calibration = calibration
+        self._npu: NpuModel | None = None
+        self._count_lock = threading.Lock()
+        self._counts: list[int] = []
         options, providers, provider_options = split_providers(providers, provider_options)
-        ops = "native" if options is None else options.ops
-        source, folder = path_or_bytes, None
-        if not _is_ort_format(path_or_bytes):
-            model, folder = read_model(path_or_bytes)
-            if has_ex_nodes(model):
-                if isinstance(path_or_bytes, onnx.ModelProto):
-                    model = onnx.ModelProto.FromString(model.SerializeToString())
-                model = rewrite(model, "python" if ops == "python" else "native", raises=True)
-                source = model.SerializeToString()
-                folder = folder if external_tensors(model) else None
-            elif isinstance(path_or_bytes, onnx.ModelProto):
-                source = model.SerializeToString()
+        self._options = options
         if sess_options is None:
             sess_options = onnxruntime.SessionOptions()
-        if ops == "python":
+        if options is not None and options.ops == "python":
             register_custom_ops(sess_options)
-        with data_folder(sess_options, folder if isinstance(source, bytes) else None):
-            super().__init__(source, sess_options, providers, provider_options, **kwargs)
+        source, entries = self._source(path_or_bytes, options)
+        disabled = set(kwargs.pop("disabled_optimizers", None) or ())
+        if self._npu is not None:
+            disabled.update(self._npu.disabled_optimizers)
+        with session_entries(sess_options, entries):
+            super().__init__(
+                source, sess_options, providers, provider_options, **kwargs, disabled_optimizers=disabled or None
+            )
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
+    def _source(self, given: Any, options: ProviderOptions | None) -> tuple[Any, dict[str, str]]:
+        """What ONNX Runtime loads, and the configuration it needs for that."""
+        if _is_ort_format(given):
+            if options is not None and options.numerics == "npu":
+                raise OptionError("NPU numerics need an ONNX model, not one in ORT format")
+            return given, {}
+        model, folder = read_model(given)
+        if options is not None and options.fallback == "error":
+            require_claimed(self._assigned, options)
+        entries: dict[str, str] = {}
+        if options is not None and options.numerics == "npu":
+            assignment = self._assigned
+            self._npu = npu_model(
+                assignment.proto, assignment.groups, assignment.values, options, self._reader(options), folder
+            )
+            model = self._npu.model
+            entries.update(self._npu.session_entries)
+        elif has_ex_nodes(model):
+            if isinstance(given, onnx.ModelProto):
+                model = onnx.ModelProto.FromString(model.SerializeToString())
+            python = options is not None and options.ops == "python"
+            model = rewrite(model, "python" if python else "native", raises=True)
+        elif not isinstance(given, onnx.ModelProto):
+            return given, {}
+        if folder is not None and external_tensors(model):
+            entries[_FOLDER] = str(folder)
+        return model.SerializeToString(), entries
+
+    def _reader(self, options: ProviderOptions) -> Callable[[], CheckedReader] | None:
+        data: Calibration | None = self._calibration if self._calibration is not None else options.calibration or None
+        if data is None:
+            return None
+
+        inputs = input_infos(self._assigned.proto)
+        return lambda: CheckedReader(calibration_samples(data, inputs), inputs)
+
+    @cached_property
+    def _assigned(self) -> Assignment:
+        assert self._options is not None
+        return assign(self._arguments["path_or_bytes"], self._options)
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """What the provider claims, and its partitions; None where the provider is not in the list."""
+        return None if self._options is None else self._assigned
+
+    @property
+    def overflows(self) -> dict[str, int]:
+        """Overflows so far by tensor, where there were any (``count_overflow="1"``; not under IOBinding)."""
+        with self._count_lock:
+            counted = dict(zip(self._npu.rounded if self._npu else (), self._counts))
+        return {name: count for name, count in counted.items() if count}
+
+    def get_providers(self) -> list[str]:
+        """As ``onnxruntime.InferenceSession.get_providers``, ours first where it was asked for."""
+        return [*([PROVIDER] if self._options is not None else []), *super().get_providers()]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """As ``onnxruntime.InferenceSession.get_provider_options``."""
+        ours = {} if self._options is None else {PROVIDER: self._options.to_dict()}
+        return {**ours, **super().get_provider_options()}
+
+    def set_providers(
+        self,
+        providers: Sequence[Provider] | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """As ``onnxruntime.InferenceSession.set_providers``: the session is made anew, claims included."""
+        self.__dict__.pop("_assigned", None)
+        arguments = {**self._arguments, "calibration": self._calibration}
+        self.__init__(providers=providers, provider_options=provider_options, **arguments)  # type: ignore[misc]
+
+    def get_outputs(self) -> list[Any]:
+        """As ``onnxruntime.InferenceSession.get_outputs``."""
+        return [output for output in super().get_outputs() if output.name != OVERFLOW_OUTPUT]
+
+    def get_provider_graph_assignment_info(self) -> list[Any]:
+        """With our provider one entry a partition, in execution order, else as in ONNX Runtime."""
+        assignment = self.assignment
+        if assignment is None:
+            return list(super().get_provider_graph_assignment_info())
+        rest = super().get_providers()[0]
+        result = []
+        for partition in assignment.result.partitions:
+            members = [i for i, number in assignment.partition_of.items() if number == partition.id]
+            order = {identity: place for place, identity in enumerate(assignment.index.nodes)}
+            found = [assignment.nodes[i] for i in sorted(members, key=order.__getitem__)]
+            nodes = tuple(AssignedNode(node.name, node.domain, node.op_type) for node in found)
+            result.append(AssignedSubgraph(PROVIDER if partition.device == "npu" else rest, partition.id, nodes))
+        return result
+
+    def end_profiling(self) -> str:
+        """As ``onnxruntime.InferenceSession.end_profiling``; events of nodes say their ``partition`` too."""
+        path = super().end_profiling()
+        if path and self._options is not None:
+            label_profile(path, self._partition_labels())
+        return path
+
+    def _partition_labels(self) -> dict[str, str]:
+        """Name of every node ONNX Runtime was given -> its partition, ``npu 0``."""
+        assignment = self._assigned
+        running = assignment.proto if self._npu is None else self._npu.model
+        index = GraphIndex(running)
+        devices = {partition.id: partition.device for partition in assignment.result.partitions}
+        owners = owning_nodes(index, assignment.index)
+        labels = {}
+        for identity, owner in owners.items():
+            number = assignment.partition_of.get(owner)
+            if number is not None:
+                for name in (index.nodes[identity].name, *assignment.index.nodes[owner].output):
+                    labels[name] = f"{devices[number]} {number}"
+        return labels
+
+    @property
+    def _counting(self) -> bool:
+        asked = self._options is not None and self._options.count_overflow == "1"
+        return asked and self._npu is not None and bool(self._npu.rounded)
+
+    def _names(self, names: Sequence[str] | None) -> list[str]:
+        """The outputs to ask ONNX Runtime for; the count comes last."""
+        asked = list(names) if names else [output.name for output in self.get_outputs()]
+        return [*asked, OVERFLOW_OUTPUT] if self._counting else asked
+
+    def _taken(self, results: Any) -> Any:
+        """``results`` without the count, which is added to what was counted before."""
+        if not self._counting:
+            return results
+        *wanted, counts = results
+        counts = counts.numpy() if hasattr(counts, "numpy") else counts
+        with self._count_lock:
+            before = self._counts or [0] * len(counts)
+            self._counts = [a + int(b) for a, b in zip(before, counts)]
+        return wanted
+
+    def run(self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: Any = None) -> Any:
         """As ``onnxruntime.InferenceSession.run``. OpRuntimeError where a Python op failed."""
-        return _raising(super().run, *args, **kwargs)
+        return self._taken(_raising(super().run, self._names(output_names), input_feed, run_options))
 
-    def run_with_ort_values(self, *args: Any, **kwargs: Any) -> Any:
+    def run_with_ort_values(
+        self, output_names: Sequence[str] | None, input_dict_ort_values: Mapping[str, Any], run_options: Any = None
+    ) -> Any:
         """As ``onnxruntime.InferenceSession.run_with_ort_values``. OpRuntimeError where a Python op failed."""
-        return _raising(super().run_with_ort_values, *args, **kwargs)
+        names = self._names(output_names)
+        return self._taken(_raising(super().run_with_ort_values, names, input_dict_ort_values, run_options))
 
     def run_with_iobinding(self, *args: Any, **kwargs: Any) -> None:
         """As ``onnxruntime.InferenceSession.run_with_iobinding``. OpRuntimeError where a Python op failed."""
@@ -131,9 +318,10 @@ class InferenceSession(onnxruntime.InferenceSession):
 
         def translated(results: Any, data: Any, error: str) -> None:
             cause = _op_error(error)
-            callback(results, data, error if cause is None else str(cause))
+            taken = self._taken(results) if not error else results
+            callback(taken, data, error if cause is None else str(cause))
 
-        super().run_async(output_names, input_feed, translated, user_data, run_options)
+        super().run_async(self._names(output_names), input_feed, translated, user_data, run_options)
 
 
 def _is_ort_format(source: Any) -> bool:

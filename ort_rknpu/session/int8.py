@@ -16,7 +16,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 from ort_rknpu.errors import CalibrationError, ModelError
 from ort_rknpu.session.half import CompiledGroup
-from ort_rknpu.session.proto import GraphIndex, node_id
+from ort_rknpu.session.proto import GraphIndex, node_id, owning_nodes
 
 DEQUANTIZED = "_DequantizeLinear_Output"
 """What the quantiser appends to a tensor's name for the values its readers see."""
@@ -45,7 +45,7 @@ def emulate_int8(
     work.CopyFrom(model)
     if lower is not None:
         work = lower(work)
-    owners = owning_nodes(work, set(index.nodes))
+    owners = owning_nodes(GraphIndex(work), index)
     on_npu = frozenset().union(*(group.nodes for group in groups if group.device == "npu"))
     _name_nodes(work.graph)
     chosen = [node.name for node in work.graph.node if owners.get(node_id(node)) in on_npu]
@@ -54,21 +54,6 @@ def emulate_int8(
     quantized = _quantize(work, chosen, reader)
     _drop_inner_pairs(quantized, _inner_tensors(index, groups, GraphIndex(work), owners))
     return quantized
-
-
-def owning_nodes(lowered: onnx.ModelProto, originals: set[str]) -> dict[str, str]:
-    """Id of every node of a lowered model -> id of the file's node it came from."""
-    owners: dict[str, str] = {}
-    index = GraphIndex(lowered)
-    for identity in reversed(list(index.nodes)):
-        if identity in originals:
-            owners[identity] = identity
-            continue
-        for name in index.nodes[identity].output:
-            for reader in index.readers.get(name, ()):
-                if reader in owners:
-                    owners[identity] = owners[reader]
-    return owners
 
 
 def _name_nodes(graph: onnx.GraphProto) -> None:

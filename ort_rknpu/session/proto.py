@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import onnx
@@ -38,8 +38,23 @@ def outer_reads(node: onnx.NodeProto) -> Iterator[str]:
         yield from (output.name for output in graph.output)
 
 
+def drop_unused_constants(graph: onnx.GraphProto) -> None:
+    """Takes out initializers and Constant nodes that nothing reads any more; ONNX Runtime would warn of each."""
+    read = {name for node in graph.node for name in outer_reads(node)} | {output.name for output in graph.output}
+    tensors = [tensor for tensor in graph.initializer if tensor.name in read]
+    nodes = [node for node in graph.node if node.op_type != "Constant" or node.output[0] in read]
+    if len(tensors) < len(graph.initializer):
+        del graph.initializer[:]
+        graph.initializer.extend(tensors)
+    if len(nodes) < len(graph.node):
+        del graph.node[:]
+        graph.node.extend(nodes)
+
+
 class GraphIndex:
     """Look-ups over the main graph of ``model``; a snapshot, taken when it is made.
+
+    ``values`` tells types and shapes beyond those that the model itself carries.
 
     Attributes:
         nodes: node id -> node, in graph order.
@@ -49,7 +64,7 @@ class GraphIndex:
         computed: tensors that depend on constants alone, constants included.
     """
 
-    def __init__(self, model: onnx.ModelProto) -> None:
+    def __init__(self, model: onnx.ModelProto, values: Iterable[onnx.ValueInfoProto] = ()) -> None:
         graph = model.graph
         self._initializers = {tensor.name: tensor for tensor in graph.initializer}
         self.nodes: dict[str, onnx.NodeProto] = {node_id(node): node for node in graph.node}
@@ -58,12 +73,17 @@ class GraphIndex:
         self.inputs = {value.name for value in graph.input} - set(self._initializers)
         self.outputs = {value.name for value in graph.output}
         self.computed: set[str] = {*self._initializers, *(t.values.name for t in graph.sparse_initializer)}
-        self._types: dict[str, int] = {
-            value.name: value.type.tensor_type.elem_type
-            for value in (*graph.input, *graph.value_info, *graph.output)
-            if value.type.HasField("tensor_type")
-        }
-        self._types.update((tensor.name, tensor.data_type) for tensor in graph.initializer)
+        self._types: dict[str, int] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        for value in (*graph.input, *graph.value_info, *graph.output, *values):
+            kind = value.type.tensor_type
+            if kind.elem_type:
+                self._types[value.name] = kind.elem_type
+            if kind.HasField("shape") and all(dim.HasField("dim_value") for dim in kind.shape.dim):
+                self._shapes[value.name] = tuple(dim.dim_value for dim in kind.shape.dim)
+        for tensor in graph.initializer:
+            self._types[tensor.name] = tensor.data_type
+            self._shapes[tensor.name] = tuple(tensor.dims)
         for identity, node in self.nodes.items():
             for name in node.output:
                 self.producer[name] = identity
@@ -96,10 +116,28 @@ class GraphIndex:
         """The ONNX element type; FLOAT where shape inference left it open."""
         return self._types.get(name) or onnx.TensorProto.FLOAT
 
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape where every dimension is known, else None."""
+        return self._shapes.get(name)
+
     def single_reader(self, name: str) -> str | None:
         """The only reader of a tensor that is no graph output, else None."""
         readers = self.readers.get(name, [])
         return readers[0] if len(readers) == 1 and name not in self.outputs else None
+
+
+def owning_nodes(rewritten: GraphIndex, originals: GraphIndex) -> dict[str, str]:
+    """Id of every node of a rewritten graph -> id of the original node whose output it computes or helps to."""
+    owners: dict[str, str] = {}
+    for identity in reversed(list(rewritten.nodes)):
+        outputs = rewritten.nodes[identity].output
+        own = next((originals.producer[name] for name in outputs if name in originals.producer), None)
+        if own is None:
+            readers = (reader for name in outputs for reader in rewritten.readers.get(name, ()))
+            own = next((owners[reader] for reader in readers if reader in owners), None)
+        if own is not None:
+            owners[identity] = own
+    return owners
 
 
 def opset(model: onnx.ModelProto) -> int:
