@@ -80,7 +80,8 @@ class Net:
 
     def array(self, value: np.ndarray, name: str = "weight") -> Tensor:
         """An initializer that holds ``value``."""
-        unique = self._unique(".".join([*self._path, name]))
+        # Never ``weight_1``: the vendor's toolkit makes such names itself, and mixes the two up.
+        unique = ".".join([*self._path, str(len(self.initializers)), name])
         proto = numpy_helper.from_array(np.ascontiguousarray(value), unique)
         self.initializers.append(proto)
         if value.size <= 64:
