@@ -7,31 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ort_rknpu.check import check
 from ort_rknpu.graph import Dim
 from ort_rknpu.model import Model
-from ort_rknpu.report import NodeResult, TargetResult
 from ort_rknpu.targets.socs import TOOLKITS, get_target
+from ort_rknpu.vendor.predict import predict
 from ort_rknpu.vendor.record import record_of
 from ort_rknpu.vendor.records import Record
-from ort_rknpu.vendor.score import LEAVING, PredictedNode, Prediction, RunScore, score_run
+from ort_rknpu.vendor.score import LEAVING, RunScore, score_run
 from ort_rknpu.vendor.toolkit import Toolkit
-
-
-def _predicted_node(node: NodeResult) -> PredictedNode:
-    ids = tuple(clause.id for clause in node.clauses)
-    overflow = node.verdict == "unsupported" and bool(ids) and all(name.endswith(".overflow") for name in ids)
-    return PredictedNode(node.op_type, node.verdict, node.compiled_as, ids, overflow)
-
-
-def prediction_of(result: TargetResult) -> Prediction:
-    """What a check says about one target, in the form that is scored."""
-    return Prediction(
-        nodes={node.name: _predicted_node(node) for node in result.nodes},
-        rows=tuple((row.op, row.device) for row in result.compiled),
-        build_ok=result.build.ok,
-        build_reasons=tuple(reason.id for reason in result.build.reasons),
-    )
 
 
 @dataclass(frozen=True)
@@ -129,10 +112,8 @@ def verify(
     path = Path(model)
     fixed = {v.name: v.static_shape for v in view.graph.inputs if v.static_shape is not None} if shapes else None
     results = []
-    for target in targets:
+    for target, prediction in zip(targets, predict(view, targets), strict=True):
         outcome = toolkit.build(path, target, fixed)
         record = record_of(path.stem, view.proto.graph, target, toolkit.version, outcome)
-        report = check(view, target.soc.name, target.precision, version, "measured")
-        score = score_run(record, prediction_of(report.targets[0]))
-        results.append(Verification(score, version, outcome.log.overflows))
+        results.append(Verification(score_run(record, prediction), version, outcome.log.overflows))
     return results

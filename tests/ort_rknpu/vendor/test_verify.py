@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,40 +12,31 @@ from typer.testing import CliRunner, Result
 
 from ort_rknpu.cli import build_app
 from ort_rknpu.errors import RknpuError, ToolkitError
-from ort_rknpu.report import BuildResult, CompiledRow, NodeResult, TargetResult
-from ort_rknpu.rules.clause import Clause
 from ort_rknpu.vendor.records import read_records
+from ort_rknpu.vendor.score import PredictedNode, Prediction
 from ort_rknpu.vendor.toolkit import Toolkit
-from ort_rknpu.vendor.verify import prediction_of, rules_version, verify
+from ort_rknpu.vendor.verify import rules_version, verify
 
 Models = Callable[..., Path]
 
 
-def _clause(name: str) -> Clause:
-    return Clause(name, "text", "1", "2", "measured")
+def _node(op_type: str, verdict: str, *clauses: str) -> PredictedNode:
+    return PredictedNode(op_type, verdict, (op_type,), clauses)
 
 
-def _target(*nodes: NodeResult, rows: tuple[CompiledRow, ...] = (), build: BuildResult | None = None) -> TargetResult:
-    return TargetResult("rk3588", "fp16", "2.3.2", "measured", build or BuildResult(), {}, nodes, rows, ())
+def _predict(monkeypatch: pytest.MonkeyPatch, prediction: Prediction) -> None:
+    monkeypatch.setattr("ort_rknpu.vendor.verify.predict", lambda model, targets: [prediction] * len(targets))
 
 
-def _node(name: str, op_type: str, verdict: str, *clauses: str) -> NodeResult:
-    return NodeResult(name, op_type, "", (name,), verdict, (op_type,), 0, tuple(_clause(c) for c in clauses))
-
-
-def _predict(monkeypatch: pytest.MonkeyPatch, target: TargetResult) -> None:
-    class Answer:
-        targets = (target,)
-
-    monkeypatch.setattr("ort_rknpu.vendor.verify.check", lambda *arguments: Answer)
-
-
-RIGHT = _target(
-    _node("conv", "Conv", "npu"),
-    _node("sigmoid", "Sigmoid", "npu"),
-    _node("mul", "Mul", "npu"),
-    _node("exp", "Exp", "cpu", "rk3588.Exp.npu"),
-    rows=(CompiledRow("ConvExSwish", "npu", (), False), CompiledRow("Exp", "cpu", (), False)),
+RIGHT = Prediction(
+    {
+        "conv": _node("Conv", "npu"),
+        "sigmoid": _node("Sigmoid", "npu"),
+        "mul": _node("Mul", "npu"),
+        "exp": _node("Exp", "cpu", "rk3588.Exp.npu"),
+    },
+    (("ConvExSwish", "npu"), ("Exp", "cpu")),
+    True,
 )
 
 
@@ -62,8 +54,8 @@ def test_a_right_prediction_does_not_differ(
 def test_a_node_on_the_wrong_side_is_named_with_both_verdicts(
     toolkit: Toolkit, conv_swish_exp: Models, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = _target(*RIGHT.nodes[:3], _node("exp", "Exp", "npu"), rows=RIGHT.compiled[:1])
-    _predict(monkeypatch, wrong)
+    wrong = {**RIGHT.nodes, "exp": _node("Exp", "npu")}
+    _predict(monkeypatch, replace(RIGHT, nodes=wrong, rows=RIGHT.rows[:1]))
     (found,) = verify(conv_swish_exp(), ["rk3588"], toolkit)
     assert found.differs
     assert "exp Exp: toolkit cpu, predicted npu" in str(found)
@@ -80,20 +72,9 @@ def test_a_refused_build_differs_from_one_predicted_to_succeed(
 
 
 def test_a_refusal_foreseen_agrees(toolkit: Toolkit, conv_swish_exp: Models, monkeypatch: pytest.MonkeyPatch) -> None:
-    _predict(monkeypatch, _target(*RIGHT.nodes, build=BuildResult(False, (_clause("rk3588.build.opset"),))))
+    _predict(monkeypatch, replace(RIGHT, build_ok=False, build_reasons=("rk3588.build.opset: 20",)))
     (found,) = verify(conv_swish_exp(opset=20), ["rk3588"], toolkit)
     assert not found.differs
-
-
-def test_only_overflow_clauses_make_an_overflow() -> None:
-    nodes = prediction_of(
-        _target(
-            _node("a", "Conv", "unsupported", "rk3588.Conv.stride.overflow"),
-            _node("b", "Conv", "unsupported", "rk3588.Conv.stride.overflow", "rk3588.Conv.kernel"),
-            _node("c", "Einsum", "unsupported"),
-        )
-    ).nodes
-    assert [nodes[name].leaves for name in "abc"] == [False, True, True]
 
 
 @pytest.mark.parametrize(
