@@ -39,12 +39,12 @@ class Call:
     """One ex node with everything the contract needs to be known of it."""
 
     node: onnx.NodeProto
-    label: str
     contract: Contract
     attributes: Mapping[str, AttributeValue]
     shapes: Sequence[Shape | None]
     element_type: int
     after_transpose: bool
+    constants: frozenset[int]
 
 
 def is_ex_node(node: onnx.NodeProto) -> bool:
@@ -137,14 +137,27 @@ def _inferred(model: onnx.ModelProto) -> onnx.ModelProto:
 Types = dict[str, onnx.TypeProto]
 
 
-def _types(graph: onnx.GraphProto, outer: Types) -> Types:
-    found = dict(outer)
-    for tensor in graph.initializer:
-        found[tensor.name] = schemas.tensor_type(tensor.data_type, tuple(tensor.dims))
-    for value in (*graph.input, *graph.value_info, *graph.output):
-        if value.type.HasField("tensor_type"):
-            found[value.name] = value.type
-    return found
+@dataclass(frozen=True)
+class Scope:
+    """What is known of the names that nodes of one graph can read."""
+
+    types: Types
+    constants: set[str]
+    transposed: set[str]
+
+    def enter(self, graph: onnx.GraphProto) -> Scope:
+        """The scope of a graph within this one; ``graph`` has inferred types."""
+        types, constants, transposed = dict(self.types), set(self.constants), set(self.transposed)
+        for tensor in graph.initializer:
+            types[tensor.name] = schemas.tensor_type(tensor.data_type, tuple(tensor.dims))
+            constants.add(tensor.name)
+        for value in (*graph.input, *graph.value_info, *graph.output):
+            if value.type.HasField("tensor_type"):
+                types[value.name] = value.type
+        for node in graph.node:
+            if node.op_type in ("Transpose", "Constant"):
+                (transposed if node.op_type == "Transpose" else constants).update(node.output)
+        return Scope(types, constants, transposed)
 
 
 def _element_type(contract: Contract, node: onnx.NodeProto, types: Types) -> int:
@@ -170,7 +183,7 @@ def _element_type(contract: Contract, node: onnx.NodeProto, types: Types) -> int
     return found or TensorProto.FLOAT
 
 
-def _analyse(node: onnx.NodeProto, types: Types, transposed: set[str]) -> Call:
+def _analyse(node: onnx.NodeProto, scope: Scope) -> Call:
     """Checks one ex node against its contract."""
     label = _label(node)
     try:
@@ -178,9 +191,9 @@ def _analyse(node: onnx.NodeProto, types: Types, transposed: set[str]) -> Call:
         check_ports(contract, node.input, node.output)
         given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         attributes = resolve_attributes(contract, given)
-        shapes = [schemas.shape_of(types.get(name)) if name else None for name in node.input]
+        shapes = [schemas.shape_of(scope.types.get(name)) if name else None for name in node.input]
         infer_shapes(contract.name, shapes, attributes)
-        element_type = _element_type(contract, node, types)
+        element_type = _element_type(contract, node, scope.types)
         check_type(contract.name, attributes, schemas.ELEMENT_TYPES[element_type])
     except UnknownOpError as error:
         raise UnknownOpError(f"{label}: {error}") from None
@@ -195,7 +208,9 @@ def _analyse(node: onnx.NodeProto, types: Types, transposed: set[str]) -> Call:
                 stacklevel=2,
             )
     padding: list[Shape | None] = [None] * (len(contract.inputs) - len(shapes))
-    return Call(node, label, contract, attributes, [*shapes, *padding], element_type, node.input[0] in transposed)
+    constants = frozenset(i for i, name in enumerate(node.input) if name in scope.constants)
+    after_transpose = node.input[0] in scope.transposed
+    return Call(node, contract, attributes, [*shapes, *padding], element_type, after_transpose, constants)
 
 
 Emit = Callable[[Call, Builder, list[str]], list[str]]
@@ -236,20 +251,19 @@ class _Rewriter:
                 taken.update((node.name, *node.input, *node.output))
         self.names = Names(taken)
 
-    def graph(self, graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Types) -> None:
+    def graph(self, graph: onnx.GraphProto, inferred: onnx.GraphProto, outer: Scope) -> None:
         """Rewrites a graph and those inside it; ``inferred`` is its twin with types."""
-        types = _types(inferred, outer)
-        transposed = {name for node in graph.node if node.op_type == "Transpose" for name in node.output}
+        scope = outer.enter(inferred)
         result: list[onnx.NodeProto] = []
         for node, twin in zip(graph.node, inferred.node):
             for attribute, other in zip(node.attribute, twin.attribute):
                 if attribute.type == onnx.AttributeProto.GRAPH:
-                    self.graph(attribute.g, other.g, types)
+                    self.graph(attribute.g, other.g, scope)
                 elif attribute.type == onnx.AttributeProto.GRAPHS:
                     for inner, inner_twin in zip(attribute.graphs, other.graphs):
-                        self.graph(inner, inner_twin, types)
+                        self.graph(inner, inner_twin, scope)
             if is_ex_node(node) and (node.domain, node.op_type) not in self.local:
-                builder = self._replacement(_analyse(node, types, transposed))
+                builder = self._replacement(_analyse(node, scope))
                 result.extend(builder.nodes)
                 graph.initializer.extend(builder.initializers)
             else:
@@ -269,6 +283,7 @@ class _Rewriter:
             shapes=call.shapes,
             attributes=call.attributes,
             after_transpose=call.after_transpose,
+            constants=call.constants,
         )
         inputs = [
             builder.call("Cast", name, to=TensorProto.FLOAT) if name and narrow and port.type == "T" else name
@@ -306,7 +321,7 @@ def rewrite(model: onnx.ModelProto, ops: Ops, raises: bool = False) -> onnx.Mode
     model = _raise_opset(model)
     _strip_initializer_inputs(model)
     emit = _emit_native if ops == "native" else _emit_python(raises)
-    _Rewriter(model, emit).graph(model.graph, _inferred(model).graph, {})
+    _Rewriter(model, emit).graph(model.graph, _inferred(model).graph, Scope({}, set(), set()))
     if ops == "python":
         runtime.define_ops()
         model.opset_import.add(domain=python_form.DOMAIN, version=1)

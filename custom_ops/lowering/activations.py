@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from custom_ops.lowering.builder import Builder
 from custom_ops.shapes import normalize_axis
 
@@ -20,13 +18,15 @@ def swish(b: Builder, inputs: Inputs) -> list[str]:
     return [b.call("Mul", x, b.call("Sigmoid", scaled))]
 
 
-def _softplus(b: Builder, x: str) -> str:
-    return b.in_float32(lambda value: b.call("Softplus", value), x)
-
-
 def mish(b: Builder, inputs: Inputs) -> list[str]:
-    """Softplus, Tanh, Mul: what the ONNX operator Mish expands to."""
-    return [b.call("Mul", inputs[0], b.call("Tanh", _softplus(b, inputs[0])))]
+    """tanh(log(1 + e)) = n / (n + 2) with n = e * (e + 2): several times as fast as Softplus and Tanh.
+
+    Beyond 20 the quotient is 1 to the last place of float64, so the exponent stops there.
+    """
+    x = inputs[0]
+    e = b.call("Exp", b.call("Clip", x, "", b.scalar(20, "limit")))
+    n = b.call("Mul", e, b.call("Add", e, b.scalar(2, "two")))
+    return [b.call("Mul", x, b.call("Div", n, b.call("Add", n, b.scalar(2, "two"))))]
 
 
 def gelu(b: Builder, inputs: Inputs) -> list[str]:
@@ -43,12 +43,16 @@ def hard_swish(b: Builder, inputs: Inputs) -> list[str]:
 
 
 def swoosh(shift: float, offset: float) -> Callable[[Builder, Inputs], list[str]]:
-    """softplus(x - shift) - 0.08 x - offset."""
+    """softplus(x - shift) - offset - 0.08 x, the first two as log(exp(z) + exp(-offset)), z = x - shift - offset.
+
+    Beyond 40 the logarithm is z to the last place of float64; the exponent stops there and the larger one counts.
+    """
 
     def lower(b: Builder, inputs: Inputs) -> list[str]:
-        softplus = _softplus(b, b.call("Sub", inputs[0], b.scalar(shift, "shift")))
-        rest = b.call("Sub", softplus, b.call("Mul", inputs[0], b.scalar(0.08, "slope")))
-        return [b.call("Sub", rest, b.scalar(offset, "offset"))]
+        z = b.call("Sub", inputs[0], b.scalar(shift + offset, "shift"))
+        e = b.call("Exp", b.call("Clip", z, "", b.scalar(40, "limit")))
+        log = b.call("Log", b.call("Add", e, b.scalar(math.exp(-offset), "offset")))
+        return [b.call("Sub", b.call("Max", log, z), b.call("Mul", inputs[0], b.scalar(0.08, "slope")))]
 
     return lower
 
@@ -67,16 +71,30 @@ def glu(b: Builder, inputs: Inputs) -> list[str]:
 
 
 def softmax(b: Builder, inputs: Inputs) -> list[str]:
-    """Softmax, which means a single axis since opset 13."""
-    return [b.call("Softmax", inputs[0], axis=b.attributes["axis"])]
+    """Softmax."""
+    return [_softmax(b, inputs[0])]
+
+
+def _softmax(b: Builder, x: str) -> str:
+    """Softmax over the last axis; over another one its formula, as ONNX Runtime's kernel would transpose twice."""
+    axis, shape = b.attributes["axis"], b.shapes[0]
+    if axis == -1 or shape is None or normalize_axis(axis, len(shape)) == len(shape) - 1:
+        return b.call("Softmax", x, axis=axis)
+    e = b.call("Exp", b.call("Sub", x, b.reduce("ReduceMax", x, [axis])))
+    return b.call("Div", e, b.reduce("ReduceSum", e, [axis]))
 
 
 def softmax_mask(b: Builder, inputs: Inputs) -> list[str]:
-    """Where and Softmax; the lowest finite number as fill makes a row with every entry masked uniform, not NaN."""
+    """Masked entries become the lowest finite number: unlike -inf it makes a row with all of them masked uniform.
+
+    A mask smaller than x becomes an upper limit of x (infinite where kept): Min broadcasts faster than Where.
+    """
     x, mask = inputs
-    lowest = b.scalar(float(np.finfo(np.float32).min), "lowest")
-    masked = b.call("Where", mask, lowest, x) if b.attributes["mask_value"] else b.call("Where", mask, x, lowest)
-    return [b.call("Softmax", masked, axis=b.attributes["axis"])]
+    lowest = b.lowest()
+    smaller = b.shapes[1] is not None and b.shapes[0] is not None and b.shapes[1] != b.shapes[0]
+    kept = b.scalar(math.inf, "infinity") if smaller else x
+    limit = b.call("Where", mask, *((lowest, kept) if b.attributes["mask_value"] else (kept, lowest)))
+    return [_softmax(b, b.call("Min", x, limit) if smaller else limit)]
 
 
 def window(b: Builder, inputs: Inputs) -> list[str]:

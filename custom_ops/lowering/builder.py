@@ -43,6 +43,7 @@ class Builder:
         shapes: shape of every input of the contract, None where omitted or unknown.
         attributes: the node's attributes with defaults filled in.
         after_transpose: whether input 0 comes out of a Transpose, so that another one costs nothing.
+        constants: which inputs are initializers.
     """
 
     prefix: str
@@ -52,6 +53,7 @@ class Builder:
     shapes: Sequence[Shape | None]
     attributes: Mapping[str, Any]
     after_transpose: bool = False
+    constants: frozenset[int] = frozenset()
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     initializers: list[onnx.TensorProto] = field(default_factory=list)
 
@@ -71,6 +73,10 @@ class Builder:
     def scalar(self, value: Scalar, what: str = "constant") -> str:
         """Adds a rank-0 constant of the computed type."""
         return self.tensor(np.asarray(value, _NUMPY[self.element_type]), what)
+
+    def lowest(self) -> str:
+        """Adds the lowest finite number of the computed type."""
+        return self.scalar(float(np.finfo(_NUMPY[self.element_type]).min), "lowest")
 
     def fill(self, shape: Sequence[int], value: Scalar, what: str = "constant") -> str:
         """Adds a constant of the computed type with one value throughout."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from custom_ops.lowering.builder import Builder
@@ -57,46 +58,103 @@ def _affine(b: Builder, y: str, weight: str, bias: str) -> str:
     return b.call("Add", y, bias) if bias else y
 
 
-def _kernel(b: Builder, inputs: Inputs, axes: _Axes, eps: float, rms: bool) -> str:
-    """LayerNormalization, or SimplifiedLayerNormalization for rms, with transpositions where needed."""
+def _kernel(b: Builder, inputs: Inputs, axes: _Axes, mode: str) -> str:
+    """One kernel of ONNX Runtime, with transpositions where the axes are not the last ones."""
     x, weight, bias = (*inputs, "", "")[:3]
-    size = list(axes.size)
-    inverse = [axes.perm.index(i) for i in range(axes.rank)]
+    eps, size, gain = b.attributes["eps"], list(axes.size), 1.0
+    if mode == "pixel":  # x / sqrt(sum + eps) is x / sqrt(mean + eps / n) / sqrt(n)
+        count = math.prod(size)
+        eps, gain = eps / count, count**-0.5
+    rms = mode in ("rms", "pixel")
     if not axes.last:
         x = b.transpose(x, *axes.perm)
-    scale = ""
-    if weight and axes.covers(b.shapes[1]):
+    scale, shift = "", ""
+    if weight and gain == 1 and axes.covers(b.shapes[1]):
         scale, weight = b.reshape(weight, size), ""
-    shift = ""
     if bias and not rms and not weight and axes.covers(b.shapes[2]):
         shift, bias = b.reshape(bias, size), ""
     op_type = "SimplifiedLayerNormalization" if rms else "LayerNormalization"
-    ports = [x, scale or b.fill(size, 1, "ones"), *([shift] if shift else [])]
+    ports = [x, scale or b.fill(size, gain, "scale"), *([shift] if shift else [])]
     y = b.call(op_type, *ports, axis=-len(size), epsilon=eps)
     if not axes.last:
-        y = b.transpose(y, *inverse)
+        y = b.transpose(y, *(axes.perm.index(i) for i in range(axes.rank)))
     return _affine(b, y, weight, bias)
 
 
-def _centered(b: Builder, x: str, axes: Sequence[int]) -> str:
-    return b.call("Sub", x, b.reduce("ReduceMean", x, axes))
+def _instance(b: Builder, inputs: Inputs, channels: int) -> str:
+    """InstanceNormalization: all axes behind the channels."""
+    one, zero = b.fill([channels], 1, "scale"), b.fill([channels], 0, "shift")
+    y = b.call("InstanceNormalization", inputs[0], one, zero, epsilon=b.attributes["eps"])
+    return _affine(b, y, *(*inputs[1:], "", "")[:2])
+
+
+def _decomposed(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str, reduce: Callable[[str, bool], str]) -> str:
+    """The formula; ``reduce(x, mean)`` sums ``x`` or takes its mean over the axes, which keep size 1."""
+    x = inputs[0]
+    if mode in ("layer", "mean_var"):
+        x = b.call("Sub", x, reduce(x, True))
+    total = reduce(b.call("Mul", x, x), mode not in ("l2", "pixel"))
+    if mode == "l2":
+        length = b.call("Clip", b.call("Sqrt", total), b.scalar(b.attributes["eps"], "eps"))
+    else:
+        length = b.call("Sqrt", b.call("Add", total, b.scalar(b.attributes["eps"], "eps")))
+    return b.call("Mul", x, b.call("Reciprocal", length))
+
+
+def _as_product(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str) -> str:
+    """The formula over axis 1 of a single image, sums as matrix products with a row of ones: the fastest there."""
+    shape = b.shapes[0]
+    assert shape is not None
+    count = shape[1]
+    assert isinstance(count, int)
+
+    def reduce(x: str, mean: bool) -> str:
+        return b.call("MatMul", b.fill([1, count], 1 / count if mean else 1, "ones"), x)
+
+    flat = b.reshape(inputs[0], (0, 0, -1))
+    y = _decomposed(b, [flat], axes, mode, reduce)
+    return b.reshape(y, (0, 0, *shape[2:]))  # type: ignore[arg-type]
+
+
+def _choose(b: Builder, axes: Sequence[int], mode: str) -> str:
+    """Which form runs fastest; ``benchmarks/ops.py`` holds the comparison that this follows."""
+    shape = b.shapes[0]
+    known = _axes_of(shape, axes)
+    layer, rms = mode in ("layer", "mean_var"), mode == "rms"
+    if shape is None or known is None:
+        return "decomposed"
+    if known.last:
+        if layer and len(shape) > 2 and known.axes == tuple(range(2, len(shape))) and isinstance(shape[1], int):
+            return "instance"
+        return "decomposed" if mode == "l2" else "kernel"
+    rest = shape[2:]
+    single = known.axes == (1,) and all(isinstance(d, int) for d in rest)
+    places, channels = math.prod(d for d in rest if isinstance(d, int)), known.size[0]
+    product = single and shape[0] == 1
+    if layer or rms:
+        if not single or b.after_transpose:
+            return "kernel"
+        if product:
+            return "product" if places > 2 * channels else "kernel"
+        return "decomposed" if 3 * places > channels else "kernel"
+    return "product" if product else "decomposed"
 
 
 def _normalize(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str) -> list[str]:
-    x, weight, bias = (*inputs, "", "")[:3]
-    eps = b.attributes["eps"]
-    if mode in ("layer", "mean_var", "rms"):
-        known = _axes_of(b.shapes[0], axes)
-        if known is not None:
-            return [_kernel(b, inputs, known, eps, mode == "rms")]
-    if mode == "l2":
-        length = b.call("Max", b.reduce("ReduceL2", x, axes), b.scalar(eps, "eps"))
+    form, shape = _choose(b, axes, mode), b.shapes[0]
+    if form == "kernel":
+        known = _axes_of(shape, axes)
+        assert known is not None
+        return [_kernel(b, inputs, known, mode)]
+    if form == "instance":
+        assert shape is not None
+        assert isinstance(shape[1], int)
+        return [_instance(b, inputs, shape[1])]
+    if form == "product":
+        y = _as_product(b, inputs, axes, mode)
     else:
-        if mode != "rms":
-            x = _centered(b, x, axes) if mode != "pixel" else x
-        total = b.reduce("ReduceSum" if mode == "pixel" else "ReduceMean", b.call("Mul", x, x), axes)
-        length = b.call("Sqrt", b.call("Add", total, b.scalar(eps, "eps")))
-    return [_affine(b, b.call("Div", x, length), weight, bias)]
+        y = _decomposed(b, inputs, axes, mode, lambda x, mean: b.reduce("ReduceMean" if mean else "ReduceSum", x, axes))
+    return [_affine(b, y, *(*inputs[1:], "", "")[:2])]
 
 
 def norm(b: Builder, inputs: Inputs) -> list[str]:
@@ -121,12 +179,16 @@ def mean_variance_normalization(b: Builder, inputs: Inputs) -> list[str]:
 
 def lrn(b: Builder, inputs: Inputs) -> list[str]:
     """exLRN: the sum over a window as an average over it times its area."""
-    x, size, alpha = inputs[0], b.attributes["size"], b.attributes["alpha"]
-    reach = size // 2
+    x, size, bias, beta = inputs[0], b.attributes["size"], b.attributes["bias"], b.attributes["beta"]
+    alpha, reach = b.attributes["alpha"], size // 2
     square = b.call("Mul", x, x)
     mean = b.in_float32(
         lambda value: b.call("AveragePool", value, kernel_shape=[size, size], pads=[reach] * 4, count_include_pad=1),
         square,
     )
-    base = b.call("Add", b.call("Mul", mean, b.scalar(alpha * size, "alpha")), b.scalar(b.attributes["bias"], "bias"))
-    return [b.call("Div", x, b.call("Pow", base, b.scalar(b.attributes["beta"], "beta")))]
+    base = b.call("Add", b.call("Mul", mean, b.scalar(alpha * size, "alpha")), b.scalar(bias, "bias"))
+    if bias > 0 and alpha >= 0:  # then the logarithm exists, and is faster than Pow
+        power = b.call("Exp", b.call("Mul", b.call("Log", base), b.scalar(-beta, "beta")))
+    else:
+        power = b.call("Pow", base, b.scalar(-beta, "beta"))
+    return [b.call("Mul", x, power)]

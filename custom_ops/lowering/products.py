@@ -10,10 +10,18 @@ Inputs = list[str]
 
 
 def matmul(b: Builder, inputs: Inputs) -> list[str]:
-    """Transpose and MatMul on rank 3, which ONNX Runtime fuses; axis 2 always has size 1."""
+    """Transpose and MatMul on rank 3, which ONNX Runtime fuses; axis 2 always has size 1.
+
+    A constant right side of batch size 1 has rank 2: only then is it packed once, when the session is made.
+    """
     left, right, extra = (*inputs, "")[:3]
-    product = b.call("MatMul", b.transpose(b.squeeze(left, 2), 0, 2, 1), b.squeeze(right, 2))
-    y = b.unsqueeze(product, 2)
+    a, c = b.shapes[:2]
+    if a is not None and a[3] == 1:
+        rows = b.unsqueeze(b.squeeze(left, 2, 3), 1)
+    else:
+        rows = b.transpose(b.squeeze(left, 2), 0, 2, 1)
+    packed = 1 in b.constants and c is not None and c[0] == 1 and c[3] != 1
+    y = b.unsqueeze(b.call("MatMul", rows, b.squeeze(right, *((0, 2) if packed else (2,)))), 2)
     if not extra:
         return [y]
     return [b.call("Mul" if b.attributes["c_type"] == "mul" else "Add", y, extra)]
