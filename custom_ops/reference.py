@@ -59,7 +59,7 @@ def _gate(numerator: Array, z: Array) -> Array:
 
 def _swish(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:
     (x,) = _present(arguments)
-    return [_gate(x, x * x.dtype.type(attributes["beta"]))]
+    return [_gate(x, np.asarray(x * x.dtype.type(attributes["beta"])))]
 
 
 def _mish(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:

@@ -240,8 +240,9 @@ def _rename(nodes: list[onnx.NodeProto], old: str, new: str) -> None:
 class _Rewriter:
     """Replaces the ex nodes of one model in place."""
 
-    def __init__(self, model: onnx.ModelProto, emit: Emit) -> None:
+    def __init__(self, model: onnx.ModelProto, emit: Emit, float32_only: frozenset[str]) -> None:
         self.emit = emit
+        self.float32_only = float32_only
         self.opset = _opset(model)
         self.local = {(function.domain, function.name) for function in model.functions}
         taken: set[str] = set()
@@ -272,29 +273,31 @@ class _Rewriter:
         graph.node.extend(result)
 
     def _replacement(self, call: Call) -> Builder:
-        """The nodes in the ex node's place. float16 and bfloat16 are computed in float32, between Casts."""
+        """The nodes in the ex node's place; types that they have no kernel for are cast to float32 and back."""
         node = call.node
-        narrow = call.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        casts = call.element_type in (TensorProto.FLOAT16, TensorProto.BFLOAT16)
+        if call.element_type == TensorProto.DOUBLE:
+            casts = call.contract.name in self.float32_only
         builder = Builder(
             prefix=node.name or next(name for name in node.output if name),
             names=self.names,
             opset=self.opset,
-            element_type=TensorProto.FLOAT if narrow else call.element_type,
+            element_type=TensorProto.FLOAT if casts else call.element_type,
             shapes=call.shapes,
             attributes=call.attributes,
             after_transpose=call.after_transpose,
             constants=call.constants,
         )
         inputs = [
-            builder.call("Cast", name, to=TensorProto.FLOAT) if name and narrow and port.type == "T" else name
+            builder.call("Cast", name, to=TensorProto.FLOAT) if name and casts and port.type == "T" else name
             for port, name in zip(call.contract.inputs, node.input)
         ]
         try:
             results = self.emit(call, builder, inputs)
         except OpError as error:
-            raise OpError(f"{call.label}: {error}") from None
+            raise OpError(f"{_label(call.node)}: {error}") from None
         for result, name, boolean in zip(results, node.output, writes_bool(call.contract, call.attributes)):
-            if name and narrow and not boolean:
+            if name and casts and not boolean:
                 builder.nodes.append(onnx.helper.make_node("Cast", [result], [name], to=call.element_type))
                 builder.nodes[-1].name = self.names.new(f"{builder.prefix}/Cast")
             elif name:
@@ -320,8 +323,11 @@ def rewrite(model: onnx.ModelProto, ops: Ops, raises: bool = False) -> onnx.Mode
         return model
     model = _raise_opset(model)
     _strip_initializer_inputs(model)
-    emit = _emit_native if ops == "native" else _emit_python(raises)
-    _Rewriter(model, emit).graph(model.graph, _inferred(model).graph, Scope({}, set(), set()))
+    if ops == "native":
+        rewriter = _Rewriter(model, _emit_native, lowering.FLOAT32_ONLY)
+    else:
+        rewriter = _Rewriter(model, _emit_python(raises), frozenset())
+    rewriter.graph(model.graph, _inferred(model).graph, Scope({}, set(), set()))
     if ops == "python":
         runtime.define_ops()
         model.opset_import.add(domain=python_form.DOMAIN, version=1)

@@ -7,7 +7,10 @@ from collections.abc import Callable
 from custom_ops.lowering import activations, elementwise, norms, products
 from custom_ops.lowering.builder import Builder, Names
 
-__all__ = ["Builder", "Names", "lower"]
+__all__ = ["FLOAT32_ONLY", "Builder", "Names", "lower"]
+
+FLOAT32_ONLY = frozenset({"exLSTM", "exGRU"})
+"""Operators whose kernel in ONNX Runtime has no float64 form."""
 
 _FUNCTIONS: dict[str, Callable[[Builder, list[str]], list[str]]] = {
     "exSwish": activations.swish,
