@@ -58,6 +58,7 @@ class Contract:
         ignored: attribute names seen in the wild which the toolkit silently ignores.
         domain: where the operator lives; ``""`` stands for ``SOURCE_DOMAINS``.
         types: what ``T`` may be.
+        usual_inputs: how many inputs nodes in dumps mostly list, where that is more than the required ones.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Contract:
     ignored: tuple[str, ...] = ()
     domain: str = ""
     types: tuple[str, ...] = FLOATING
+    usual_inputs: int = 0
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -185,6 +187,7 @@ _TABLE: tuple[Contract, ...] = (
         "pixel: Y = X / sqrt(sum(X^2) + eps) * W + B; mean and sum over axes",
         dumped=True,
         ignored=("epsilon",),
+        usual_inputs=3,
     ),
     Contract(
         "exMatMul",

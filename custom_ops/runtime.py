@@ -149,12 +149,13 @@ def define_ops() -> None:
                     + [PyCustomOpDef.dt_int64] * len(booleans),
                     attrs={python_form.CALL: PyCustomOpDef.dt_string},
                 )
-            required = contract.inputs[: contract.min_inputs]
+            # One name serves one number of inputs; a node with another number is refused for that.
+            usual = contract.inputs[: contract.usual_inputs or contract.min_inputs]
             _define(
                 Opdef,
                 f"{contract.domain}::{contract.name}",
                 lambda *feed, contract=contract, **_: _run_unprepared(contract, feed),
-                inputs=[beside_t.get(p.type, PyCustomOpDef.dt_float) for p in required],
+                inputs=[beside_t.get(p.type, PyCustomOpDef.dt_float) for p in usual],
                 outputs=[PyCustomOpDef.dt_bool if contract.booleans(False)[0] else PyCustomOpDef.dt_float],
                 attrs={} if contract.single_signature else {PREPARE_HINT: PyCustomOpDef.dt_string},
             )
