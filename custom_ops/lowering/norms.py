@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from onnx import TensorProto
+
 from custom_ops.lowering.builder import Builder
 from custom_ops.shapes import Shape, normalize_axes
 
@@ -84,8 +86,7 @@ def _kernel(b: Builder, inputs: Inputs, axes: _Axes, mode: str) -> str:
 def _instance(b: Builder, inputs: Inputs, channels: int) -> str:
     """InstanceNormalization: all axes behind the channels."""
     one, zero = b.fill([channels], 1, "scale"), b.fill([channels], 0, "shift")
-    y = b.call("InstanceNormalization", inputs[0], one, zero, epsilon=b.attributes["eps"])
-    return _affine(b, y, *(*inputs[1:], "", "")[:2])
+    return b.call("InstanceNormalization", inputs[0], one, zero, epsilon=b.attributes["eps"])
 
 
 def _decomposed(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str, reduce: Callable[[str, bool], str]) -> str:
@@ -116,15 +117,16 @@ def _as_product(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str) -> s
     return b.reshape(y, (0, 0, *shape[2:]))  # type: ignore[arg-type]
 
 
-def _choose(b: Builder, axes: Sequence[int], mode: str) -> str:
-    """Which form runs fastest; ``benchmarks/ops.py`` holds the comparison that this follows."""
+def _choose(b: Builder, axes: Sequence[int], mode: str, plain: bool) -> str:
+    """Which form runs fastest, ``plain`` without weights; ``benchmarks/ops.py`` holds the comparison that this follows."""
     shape = b.shapes[0]
     known = _axes_of(shape, axes)
     layer, rms = mode in ("layer", "mean_var"), mode == "rms"
     if shape is None or known is None:
         return "decomposed"
     if known.last:
-        if layer and len(shape) > 2 and known.axes == tuple(range(2, len(shape))) and isinstance(shape[1], int):
+        spatial = len(shape) > 2 and known.axes == tuple(range(2, len(shape))) and isinstance(shape[1], int)
+        if layer and spatial and plain and b.element_type == TensorProto.FLOAT:
             return "instance"
         return "decomposed" if mode == "l2" else "kernel"
     rest = shape[2:]
@@ -141,7 +143,7 @@ def _choose(b: Builder, axes: Sequence[int], mode: str) -> str:
 
 
 def _normalize(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str) -> list[str]:
-    form, shape = _choose(b, axes, mode), b.shapes[0]
+    form, shape = _choose(b, axes, mode, not any(inputs[1:])), b.shapes[0]
     if form == "kernel":
         known = _axes_of(shape, axes)
         assert known is not None
