@@ -118,7 +118,7 @@ def _as_product(b: Builder, inputs: Inputs, axes: Sequence[int], mode: str) -> s
 
 
 def _choose(b: Builder, axes: Sequence[int], mode: str, plain: bool) -> str:
-    """Which form runs fastest, ``plain`` without weights; ``benchmarks/ops.py`` holds the comparison that this follows."""
+    """Which form runs fastest, ``plain`` without weights, as ``benchmarks/ops.py`` measures."""
     shape = b.shapes[0]
     known = _axes_of(shape, axes)
     layer, rms = mode in ("layer", "mean_var"), mode == "rms"
