@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 
 from custom_ops import python_form, register_custom_ops, runtime
-from custom_ops.loading import external_tensors, read_model
+from custom_ops.loading import external_size, external_tensors, read_model
 from custom_ops.rewrite import has_ex_nodes, rewrite
 from ort_rknpu.errors import OptionError
 from ort_rknpu.session.assignment import Assignment, assign
@@ -177,7 +177,9 @@ class InferenceSession(onnxruntime.InferenceSession):
             model = rewrite(model, "python" if python else "native", raises=True)
         elif not isinstance(given, onnx.ModelProto):
             return given, {}
-        if folder is not None and external_tensors(model):
+        tensors = external_tensors(model)
+        if folder is not None and tensors:
+            external_size(tensors, folder)  # says what is missing
             entries[_FOLDER] = str(folder)
         return model.SerializeToString(), entries
 
