@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from ort_rknpu.errors import RuleDataError
 from ort_rknpu.graph import Op, Value
 from ort_rknpu.rules.clause import Clause
+from ort_rknpu.rules.conditions import nearest
 from ort_rknpu.rules.facts import FLOATS, Values, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Finding
-from ort_rknpu.rules.hints import nearest
 from ort_rknpu.targets.ruledata import Limit, OpRule, Tensor
 
 Verdicts = tuple[list[Clause], list[Clause]]

@@ -8,9 +8,9 @@ from typing import Any
 
 from ort_rknpu.graph import Graph, Value
 from ort_rknpu.rules.clause import Clause
+from ort_rknpu.rules.conditions import condition_findings
 from ort_rknpu.rules.facts import dims, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.rules.hints import nearest
 from ort_rknpu.targets.io_rules import InputRow, OutputRow, load_io
 from ort_rknpu.targets.socs import Target
 
@@ -73,19 +73,8 @@ def first_layer_width(case: Case, value: Value) -> Iterator[Finding]:
     kind = case.rule.limits_of or case.rule.judged_as or case.rule.name
     values = dict(case.values)
     values["N"] = row.width.factor[kind](values)
-    for number, condition in enumerate(row.width.require, 1):
-        holds = condition(values)
-        if holds:
-            continue
-        actual, allowed = condition.describe(values)
-        yield Finding(
-            actual,
-            allowed,
-            nearest(condition, values),
-            unknown=holds is None,
-            suffix=f"_{number}",
-            text=f"a first layer with {channel} channels requires {condition.source}, N = {values['N']}",
-        )
+    required = f"a first layer with {channel} channels and N = {values['N']}"
+    yield from condition_findings(row.width.require, values, required, variables=("width",))
 
 
 def _rank_text(value: Value) -> str | None:

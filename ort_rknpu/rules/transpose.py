@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.attributes import malformed
+from ort_rknpu.rules.conditions import condition_findings
 from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, dims, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.rules.hints import nearest
 from ort_rknpu.targets.ruledata import Limit
 
 
@@ -57,19 +57,8 @@ def table_findings(limit: Limit, perm: str, shape: Sequence[int | None], dtype: 
         yield Finding(f"perm {perm}", f"perm {listed}", hint, text="the permutation must be listed")
         return
     values = dict(zip(("n1", "c1", "h1", "w1"), shape))
-    for number, condition in enumerate(row["int8" if dtype == "int8" else "16bit"], 1):
-        holds = condition(values)
-        if holds:
-            continue
-        actual, allowed = condition.describe(values)
-        yield Finding(
-            actual,
-            allowed,
-            nearest(condition, values),
-            unknown=holds is None,
-            suffix=f"_{perm}_{number}",
-            text=f"perm {perm} requires {condition.source}",
-        )
+    conditions = row["int8" if dtype == "int8" else "16bit"]
+    yield from condition_findings(conditions, values, f"perm {perm}", f"_{perm}")
 
 
 def swap_passes(case: Case, limit: Limit) -> Iterator[Finding]:
