@@ -6,32 +6,26 @@ from dataclasses import dataclass
 from functools import cache
 
 from custom_ops.broadcast import numpy, same_shape, show
-from ort_rknpu.graph import Op, Value
+from ort_rknpu.graph import Op
 from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
-    binary_inputs,
-    is_onnx,
+    Inputs,
+    check_same_type,
+    is_own,
+    judge,
     known_ranks,
     known_types,
     not_covered,
+    onnx_operations,
 )
-from ort_rknpu.targets.backends.registry import BackendTarget, load, rows
+from ort_rknpu.targets.backends.registry import BackendTarget, rows
 
 _TEXTS = {
     "rank": "DimensionCount differs: A, B and Output must have the same one",
     "sizes": "Sizes differ: A, B and Output must have the same ones",
 }
 _ONNX_TEXTS = {"sizes": "sizes differ: strides cannot express this broadcast"}
-
-
-@dataclass(frozen=True)
-class Node:
-    """The operator one ONNX operator becomes."""
-
-    op_type: str
-    operator: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -64,11 +58,6 @@ class MinimumSize:
 
 
 @cache
-def _operators() -> dict[str, str]:
-    return {row.op_type: row.operator for row in rows("directml", "nodes", Node)}
-
-
-@cache
 def _level(operator: str, level: str) -> Level | None:
     """The row of the highest feature level that is not above ``level``; None below the first one."""
     reached = [
@@ -85,21 +74,18 @@ def _number(level: str) -> tuple[int, ...]:
 
 def place(op: Op, target: BackendTarget) -> BackendPlacement:
     """The verdict on an ONNX node, or on a node of the ``directml`` domain."""
-    own = op.domain == load("directml")["domain"]
-    operator = op.op_type if own else _operators().get(op.op_type, "") if is_onnx(op) else ""
-    row = _level(operator, target.variant)
-    if row is None:
-        return not_covered(op, target)
-    inputs = binary_inputs(op)
-    if inputs is None:
-        return not_covered(op, target, f"{op.op_type} with {len(op.inputs)} inputs")
-    findings = Findings(target, op.op_type)
-    _check_types(findings, row, inputs, op.outputs[0].dtype if op.outputs else None)
-    _check_shapes(findings, row, inputs)
-    return findings.answer()
+    operators = (op.op_type,) if is_own(op, target) else onnx_operations(op, target)
+    levels = [row for operator in operators if (row := _level(operator, target.variant)) is not None]
+
+    def check(findings: Findings, inputs: Inputs) -> None:
+        for row in levels:
+            _check_types(findings, row, inputs, op.outputs[0].dtype if op.outputs else None)
+            _check_shapes(findings, row, inputs)
+
+    return judge(op, target, check) if levels else not_covered(op, target)
 
 
-def _check_types(findings: Findings, row: Level, inputs: tuple[Value, Value], output: str | None) -> None:
+def _check_types(findings: Findings, row: Level, inputs: Inputs, output: str | None) -> None:
     text = f"type not at this feature level ({row.level} is the row that counts)"
     if row.outputs and output is not None and output not in row.outputs:
         findings.refuse("output_type", text, output, ", ".join(row.outputs), row.source)
@@ -110,10 +96,7 @@ def _check_types(findings: Findings, row: Level, inputs: tuple[Value, Value], ou
         if dtype not in row.inputs:
             hint = _first_level_with(row.operators[0], dtype)
             findings.refuse("type", text, dtype, ", ".join(row.inputs), row.source, hint)
-    if types[0] != types[1]:
-        actual = f"{types[0]} and {types[1]}"
-        same = "types differ: A and B must have the same DataType"
-        findings.refuse("same_type", same, actual, "equal types", row.source, "Cast one input")
+    check_same_type(findings, types, "types differ: A and B must have the same DataType")
 
 
 def _first_level_with(operator: str, dtype: str) -> str:
@@ -123,7 +106,7 @@ def _first_level_with(operator: str, dtype: str) -> str:
     return f"feature level {min(levels, key=_number)} takes it" if levels else "Cast the inputs to float32"
 
 
-def _check_shapes(findings: Findings, row: Level, inputs: tuple[Value, Value]) -> None:
+def _check_shapes(findings: Findings, row: Level, inputs: Inputs) -> None:
     profile = findings.target.profile
     rule = next(r for r in rows("directml", "broadcast", BroadcastRule) if r.profile == profile)
     shapes = known_ranks(findings, inputs, rule.source)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 from custom_ops.broadcast import Broadcast, Shape
 from ort_rknpu.graph import Op, Value
 from ort_rknpu.rules.clause import Clause
-from ort_rknpu.targets.backends.registry import BackendTarget, load
+from ort_rknpu.targets.backends.registry import BackendTarget, load, rows
 
+Inputs = tuple[Value, Value]
 Verdict = Literal["supported", "unsupported", "not covered"]
 
 
@@ -56,6 +59,41 @@ class Findings:
         return Clause(f"{self.target.name}.{self.label}.{limit}", text, actual, allowed, source, hint)
 
 
+@dataclass(frozen=True)
+class Node:
+    """What one ONNX operator becomes on a back end: all of these operations accept it, or it is refused."""
+
+    op_type: str
+    operations: tuple[str, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class SameType:
+    """Both inputs have one type, unless both are among ``together``."""
+
+    together: tuple[str, ...]
+    source: str
+
+
+@cache
+def _nodes(backend: str) -> dict[str, Node]:
+    return {node.op_type: node for node in rows(backend, "nodes", Node)}
+
+
+def is_own(op: Op, target: BackendTarget) -> bool:
+    """Whether a node is of the back end's own domain."""
+    return bool(op.domain == load(target.backend)["domain"])
+
+
+def onnx_operations(op: Op, target: BackendTarget) -> tuple[str, ...]:
+    """The operations an ONNX node becomes; none where there is no rule, or it broadcasts as before operator set 7."""
+    node = _nodes(target.backend).get(op.op_type)
+    if node is None or op.domain not in ("", "ai.onnx") or "broadcast" in op.attributes:
+        return ()
+    return node.operations
+
+
 def not_covered(op: Op, target: BackendTarget, actual: str = "") -> BackendPlacement:
     """No claim: the back end's file has no rule for this form of the node."""
     scope = load(target.backend)["scope"]
@@ -65,18 +103,26 @@ def not_covered(op: Op, target: BackendTarget, actual: str = "") -> BackendPlace
     return findings.answer()
 
 
-def binary_inputs(op: Op) -> tuple[Value, Value] | None:
-    """The two inputs of a binary node, None where it has another number of them."""
-    present = [value for value in op.inputs if value is not None]
-    return (present[0], present[1]) if len(op.inputs) == len(present) == 2 else None
+def judge(op: Op, target: BackendTarget, check: Callable[[Findings, Inputs], None]) -> BackendPlacement:
+    """What ``check`` finds on a node with a rule; one without exactly two inputs is not covered."""
+    a, b = (op.input(0), op.input(1)) if len(op.inputs) == 2 else (None, None)
+    if a is None or b is None:
+        return not_covered(op, target, f"{op.op_type} with {sum(v is not None for v in op.inputs)} inputs")
+    findings = Findings(target, op.op_type)
+    check(findings, (a, b))
+    return findings.answer()
 
 
-def is_onnx(op: Op) -> bool:
-    """Whether a node is of the standard domain, in a form with today's broadcasting (operator set 7 or later)."""
-    return op.domain in ("", "ai.onnx") and "broadcast" not in op.attributes
+def check_same_type(findings: Findings, types: tuple[str, str], text: str) -> None:
+    """Refuses two types that may not meet."""
+    rule = rows(findings.target.backend, "same_type", SameType)[0]
+    if types[0] == types[1] or set(types) <= set(rule.together):
+        return
+    allowed = "equal types" + (f", or {' with '.join(rule.together)}" if rule.together else "")
+    findings.refuse("same_type", text, f"{types[0]} and {types[1]}", allowed, rule.source, "Cast one input")
 
 
-def known_types(findings: Findings, values: tuple[Value, Value], source: str) -> tuple[str, str] | None:
+def known_types(findings: Findings, values: Inputs, source: str) -> tuple[str, str] | None:
     """Both element types; leaves the node open and returns None where one is unknown."""
     a, b = (value.dtype for value in values)
     if a is not None and b is not None:
@@ -85,7 +131,7 @@ def known_types(findings: Findings, values: tuple[Value, Value], source: str) ->
     return None
 
 
-def known_ranks(findings: Findings, values: tuple[Value, Value], source: str) -> tuple[Shape, Shape] | None:
+def known_ranks(findings: Findings, values: Inputs, source: str) -> tuple[Shape, Shape] | None:
     """Both shapes, dimensions possibly unknown; leaves the node open and returns None where a rank is unknown."""
     a, b = (value.shape for value in values)
     if a is not None and b is not None:

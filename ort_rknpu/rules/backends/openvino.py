@@ -8,17 +8,20 @@ from functools import cache
 from typing import Any
 
 from custom_ops.broadcast import Broadcast, Shape, numpy, pdpd, pdpd_runtime, same_shape
-from ort_rknpu.graph import Op, Value
+from ort_rknpu.graph import Op
 from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
-    binary_inputs,
-    is_onnx,
+    Inputs,
+    check_same_type,
+    is_own,
+    judge,
     known_ranks,
     known_types,
     not_covered,
+    onnx_operations,
 )
-from ort_rknpu.targets.backends.registry import BackendTarget, load, rows
+from ort_rknpu.targets.backends.registry import BackendTarget, rows
 
 _RULES: dict[str, Callable[[Shape, Shape, int], Broadcast]] = {
     "none": lambda a, b, _: same_shape(a, b),
@@ -42,15 +45,6 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class Node:
-    """The operation one ONNX operator becomes."""
-
-    op_type: str
-    operator: str
-    source: str
-
-
-@dataclass(frozen=True)
 class Types:
     """Element types that some variants take, or refuse."""
 
@@ -69,18 +63,6 @@ class Mode:
     source: str
 
 
-@dataclass(frozen=True)
-class SameType:
-    """Where it stands that both inputs have one type."""
-
-    source: str
-
-
-@cache
-def _operators() -> dict[str, str]:
-    return {row.op_type: row.operator for row in rows("openvino", "nodes", Node)}
-
-
 @cache
 def _modes() -> dict[str, Mode]:
     return {row.mode: row for row in rows("openvino", "modes", Mode)}
@@ -92,18 +74,15 @@ def place(op: Op, target: BackendTarget) -> BackendPlacement:
     A node of that domain brings its own ``auto_broadcast`` and ``axis``; of the target it takes only whether pdpd is
     the specification's or the runtime's.
     """
-    own = op.domain == load("openvino")["domain"]
-    if not (own or is_onnx(op)) or op.op_type not in _operators():
-        return not_covered(op, target)
-    inputs = binary_inputs(op)
-    if inputs is None:
-        return not_covered(op, target, f"{op.op_type} with {len(op.inputs)} inputs")
-    findings = Findings(target, op.op_type)
-    asked = _own_mode(findings, op, target) if own else (target.variant, dict(target.options).get("axis", -1))
-    _check_types(findings, inputs, target.variant)
-    if asked is not None:
-        _check_shapes(findings, inputs, *asked)
-    return findings.answer()
+    own = is_own(op, target) and op.op_type in ("Less", "Greater")
+
+    def check(findings: Findings, inputs: Inputs) -> None:
+        asked = _own_mode(findings, op, target) if own else (target.variant, dict(target.options).get("axis", -1))
+        _check_types(findings, inputs, target.variant)
+        if asked is not None:
+            _check_shapes(findings, inputs, *asked)
+
+    return judge(op, target, check) if own or onnx_operations(op, target) else not_covered(op, target)
 
 
 def _own_mode(findings: Findings, op: Op, target: BackendTarget) -> tuple[str, int] | None:
@@ -123,7 +102,7 @@ def _own_mode(findings: Findings, op: Op, target: BackendTarget) -> tuple[str, i
     return ("pdpd-runtime" if target.variant == "pdpd-runtime" else "pdpd"), axis
 
 
-def _check_types(findings: Findings, inputs: tuple[Value, Value], variant: str) -> None:
+def _check_types(findings: Findings, inputs: Inputs, variant: str) -> None:
     table = [row for row in rows("openvino", "types", Types) if variant in row.variants]
     allowed = next(row for row in table if row.allowed)
     types = known_types(findings, inputs, allowed.source)
@@ -137,13 +116,10 @@ def _check_types(findings: Findings, inputs: tuple[Value, Value], variant: str) 
         elif not row.allowed:
             text = "type not taken"
             findings.refuse("type", text, dtype, ", ".join(allowed.types), row.source)
-    if types[0] != types[1]:
-        source = rows("openvino", "same_type", SameType)[0].source
-        text = "types differ: both inputs must have the same element type"
-        findings.refuse("same_type", text, f"{types[0]} and {types[1]}", "equal types", source, "Convert one input")
+    check_same_type(findings, types, "types differ: both inputs must have the same element type")
 
 
-def _check_shapes(findings: Findings, inputs: tuple[Value, Value], mode: str, axis: int) -> None:
+def _check_shapes(findings: Findings, inputs: Inputs, mode: str, axis: int) -> None:
     source = _modes()[mode].source
     shapes = known_ranks(findings, inputs, source)
     if shapes is None:

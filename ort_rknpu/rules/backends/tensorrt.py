@@ -7,15 +7,18 @@ from functools import cache
 from math import prod
 
 from custom_ops.broadcast import Shape, equal_rank, show
-from ort_rknpu.graph import Op, Value
+from ort_rknpu.graph import Op
 from ort_rknpu.rules.backends.findings import (
     BackendPlacement,
     Findings,
-    binary_inputs,
-    is_onnx,
+    Inputs,
+    check_same_type,
+    is_own,
+    judge,
     known_ranks,
     known_types,
     not_covered,
+    onnx_operations,
 )
 from ort_rknpu.targets.backends.registry import BackendTarget, load, rows
 
@@ -24,15 +27,6 @@ _TEXTS = {
     "sizes": "sizes differ: each dimension must be equal or 1 in one of the inputs",
 }
 _SPATIAL_RANK = 4
-
-
-@dataclass(frozen=True)
-class Node:
-    """The layers one ONNX operator becomes."""
-
-    op_type: str
-    operations: tuple[str, ...]
-    source: str
 
 
 @dataclass(frozen=True)
@@ -52,14 +46,6 @@ class HeaderTypes:
 
     operations: tuple[str, ...]
     inputs: tuple[str, ...]
-    source: str
-
-
-@dataclass(frozen=True)
-class MixedTypes:
-    """Types that may meet in one layer."""
-
-    types: tuple[str, ...]
     source: str
 
 
@@ -118,11 +104,6 @@ class Rule:
 
 
 @cache
-def _nodes() -> dict[str, tuple[str, ...]]:
-    return {row.op_type: row.operations for row in rows("tensorrt", "nodes", Node)}
-
-
-@cache
 def _types(version: str) -> dict[str, Types]:
     """Operation -> its type row in one version."""
     return {
@@ -140,28 +121,25 @@ def _dla() -> dict[str, DlaOperation]:
 
 def place(op: Op, target: BackendTarget) -> BackendPlacement:
     """The verdict on an ONNX node, or on an ``ElementWise`` node of the ``tensorrt`` domain."""
-    own = (op.domain, op.op_type) == (load("tensorrt")["domain"], "ElementWise")
-    if not own and not (is_onnx(op) and op.op_type in _nodes()):
-        return not_covered(op, target)
-    inputs = binary_inputs(op)
-    if inputs is None:
-        return not_covered(op, target, f"{op.op_type} with {len(op.inputs)} inputs")
-    findings = Findings(target, op.op_type)
+    own = is_own(op, target) and op.op_type == "ElementWise"
+    operations = (str(op.attr("operation")),) if own else onnx_operations(op, target)
     types = _types(target.variant)
-    operations = (str(op.attr("operation")),) if own else _nodes()[op.op_type]
-    if own and operations[0] not in types:
-        scope = load("tensorrt")["scope"]
-        findings.refuse("operation", "the operation must be known", operations[0], ", ".join(types), scope["source"])
-        return findings.answer()
-    for operation in operations:
-        _check_types(findings, operation, types[operation], inputs)
-    _check_shapes(findings, inputs, target.variant)
-    if target.profile == "tensorrt-dla":
-        _check_dla(findings, operations, inputs)
-    return findings.answer()
+
+    def check(findings: Findings, inputs: Inputs) -> None:
+        if own and operations[0] not in types:
+            source = load("tensorrt")["scope"]["source"]
+            findings.refuse("operation", "the operation must be known", operations[0], ", ".join(types), source)
+            return
+        for operation in operations:
+            _check_types(findings, operation, types[operation], inputs)
+        _check_shapes(findings, inputs, target.variant)
+        if target.profile == "tensorrt-dla":
+            _check_dla(findings, operations, inputs)
+
+    return judge(op, target, check) if operations else not_covered(op, target)
 
 
-def _check_types(findings: Findings, operation: str, row: Types, inputs: tuple[Value, Value]) -> None:
+def _check_types(findings: Findings, operation: str, row: Types, inputs: Inputs) -> None:
     types = known_types(findings, inputs, row.source)
     if types is None:
         return
@@ -176,16 +154,10 @@ def _check_types(findings: Findings, operation: str, row: Types, inputs: tuple[V
         hint = f"{looser[0]} would take it" if looser else f"Cast the inputs to {row.inputs[-1]}"
         text = f"type not taken by {operation} in this version"
         findings.refuse("type", text, dtype, ", ".join(row.inputs), row.source, hint)
-    if types[0] != types[1]:
-        mixed = rows("tensorrt", "mixed_types", MixedTypes)
-        if not any(set(types) <= set(row.types) for row in mixed):
-            together = " or ".join(" with ".join(row.types) for row in mixed)
-            actual = f"{types[0]} and {types[1]}"
-            text = "types differ: both inputs must have the same type"
-            findings.refuse("same_type", text, actual, f"equal types, or {together}", mixed[0].source, "Cast one input")
+    check_same_type(findings, types, "types differ: both inputs must have the same type")
 
 
-def _check_shapes(findings: Findings, inputs: tuple[Value, Value], version: str) -> None:
+def _check_shapes(findings: Findings, inputs: Inputs, version: str) -> None:
     source = rows("tensorrt", "broadcast", Rule)[0].source
     shapes = known_ranks(findings, inputs, source)
     if shapes is None:
@@ -204,7 +176,7 @@ def _check_shapes(findings: Findings, inputs: tuple[Value, Value], version: str)
     findings.mismatches(equal_rank(a, b), _TEXTS, source, hint)
 
 
-def _check_dla(findings: Findings, operations: tuple[str, ...], inputs: tuple[Value, Value]) -> None:
+def _check_dla(findings: Findings, operations: tuple[str, ...], inputs: Inputs) -> None:
     allowed = rows("tensorrt", "dla_types", DlaTypes)[0]
     requirements = {row.limit: row for row in rows("tensorrt", "dla_requirements", DlaRequirement)}
     for dtype in dict.fromkeys(value.dtype for value in inputs):
@@ -222,7 +194,7 @@ def _check_dla(findings: Findings, operations: tuple[str, ...], inputs: tuple[Va
             _check_dla_shape(findings, value.shape, requirements)
 
 
-def _check_dla_operation(findings: Findings, operation: str, inputs: tuple[Value, Value]) -> None:
+def _check_dla_operation(findings: Findings, operation: str, inputs: Inputs) -> None:
     row = _dla().get(operation)
     if row is None:
         source = rows("tensorrt", "dla_operations", DlaOperation)[0].source
