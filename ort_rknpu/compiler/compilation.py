@@ -39,10 +39,14 @@ class CompiledOp:
 
 @dataclass(frozen=True)
 class Build:
-    """Whether the toolkit builds the model, and every reason why not."""
+    """Whether the toolkit builds the model, and every reason why not.
+
+    ``nodes`` has the reasons by the index of the node at fault; a reason of the model as a whole is in none.
+    """
 
     ok: bool = True
     reasons: tuple[Clause, ...] = ()
+    nodes: Mapping[int, tuple[Clause, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

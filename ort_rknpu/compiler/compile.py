@@ -10,7 +10,8 @@ from ort_rknpu.compiler.pipeline import FOLD, STAGES, features_of
 from ort_rknpu.compiler.rewriting import Context
 from ort_rknpu.graph import Graph, Op, Value
 from ort_rknpu.model import Model
-from ort_rknpu.rules.clause import Placement
+from ort_rknpu.rules.build import Refusal, refused_nodes, refused_rows
+from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.measured import place
 from ort_rknpu.targets.socs import Target
 
@@ -18,25 +19,32 @@ from ort_rknpu.targets.socs import Target
 def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
     """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph."""
     rewritten: dict[frozenset[str], Graph] = {}
-    folded: Graph | None = None
+    folded = model.graph.copy()
+    FOLD.call(folded, Context(folded))
     result = []
     for target in targets:
         features = features_of(target)
         graph = rewritten.get(features)
         if graph is None:
-            if folded is None:
-                folded = model.graph.copy()
-                FOLD.call(folded, Context(folded))
             graph = folded.copy()
             context = Context(graph, features)
             for stage in STAGES[1:]:
                 stage.call(graph, context)
             rewritten[features] = graph
-        result.append(_place(graph, target))
+        refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(graph.ops, target)]
+        result.append(_place(graph, target, _build(refusals)))
     return result
 
 
-def _place(graph: Graph, target: Target) -> Compilation:
+def _build(refusals: Sequence[Refusal]) -> Build:
+    nodes: dict[int, tuple[Clause, ...]] = {}
+    for refusal in refusals:
+        for index in sorted(refusal.op.origins) if refusal.op is not None else ():
+            nodes[index] = (*nodes.get(index, ()), refusal.clause)
+    return Build(not refusals, tuple(dict.fromkeys(refusal.clause for refusal in refusals)), nodes)
+
+
+def _place(graph: Graph, target: Target, build: Build) -> Compilation:
     """Places every op of a rewritten graph and builds the layer table."""
     placements: dict[Op, Placement] = {}
 
@@ -47,7 +55,7 @@ def _place(graph: Graph, target: Target) -> Compilation:
         return found
 
     rows = [_row(chain, placed(head)) for head, chain in fuse_rows(graph, target, placed).items()]
-    return Compilation(target, tuple(rows), Build())
+    return Compilation(target, tuple(rows), build)
 
 
 def _row(chain: tuple[Op, ...], placement: Placement) -> CompiledOp:

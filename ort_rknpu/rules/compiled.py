@@ -189,17 +189,15 @@ def _pad_side(axis: int) -> Callable[[Op, Target], int | None]:
     return value
 
 
-def _mode(default: str) -> Callable[[Op, Target], str]:
+def _text_attribute(name: str, default: str) -> Callable[[Op, Target], str]:
     def value(op: Op, target: Target) -> str:
-        mode = op.attr("mode", default)
-        return mode.decode() if isinstance(mode, bytes) else mode
+        found = op.attr(name, default)
+        return found.decode() if isinstance(found, bytes) else str(found)
 
     return value
 
 
-def _coordinates(op: Op, target: Target) -> str:
-    mode = op.attr("coordinate_transformation_mode", "half_pixel")
-    return mode.decode() if isinstance(mode, bytes) else mode
+_coordinates = _text_attribute("coordinate_transformation_mode", "half_pixel")
 
 
 def _scale(axis: int) -> Callable[[Op, Target], tuple[bool, float] | None]:
@@ -270,6 +268,48 @@ def _hw(out: bool) -> Callable[[Op, Target], int | None]:
     return value
 
 
+def _fixed(index: int) -> Callable[[Op, Target], bool]:
+    """Whether an input is absent or known when the model is converted."""
+
+    def value(op: Op, target: Target) -> bool:
+        tensor = op.input(index)
+        return tensor is None or tensor.constant
+
+    return value
+
+
+def _stated_axes(op: Op, target: Target) -> str | None:
+    """The axes of a reduction as the model states them, negative ones included; None where they are not constant."""
+    axes = op.attr("axes") if op.input(1) is None else constant(op.input(1))
+    return None if axes is None else ",".join(str(int(axis)) for axis in axes)
+
+
+def _readers(op: Op, target: Target) -> int:
+    return sum(len(value.uses) for value in op.outputs)
+
+
+def _producer(op: Op, target: Target) -> str:
+    first = op.input(0)
+    return "" if first is None or first.producer is None else first.producer.op_type
+
+
+def _number_attribute(name: str, default: int) -> Callable[[Op, Target], int]:
+    def value(op: Op, target: Target) -> int:
+        return int(op.attr(name, default))
+
+    return value
+
+
+def _max_dilation(op: Op, target: Target) -> int:
+    return max(op.attr("dilations") or [1])
+
+
+def _highest_rank(op: Op, target: Target) -> int | None:
+    ranks = [value.rank for value in (op.input(0), *op.outputs) if value is not None]
+    known = [rank for rank in ranks if rank is not None]
+    return max(known) if known else None
+
+
 def _cast_to(op: Op, target: Target) -> str | None:
     return op.outputs[0].dtype
 
@@ -317,8 +357,8 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "pad_channel": _pad_side(1),
     "pad_height": _pad_side(2),
     "pad_width": _pad_side(3),
-    "pad_mode": _mode("constant"),
-    "resize_mode": _mode("nearest"),
+    "pad_mode": _text_attribute("mode", "constant"),
+    "resize_mode": _text_attribute("mode", "nearest"),
     "coordinates": _coordinates,
     "integer_scale_h": _integer_scale(2),
     "integer_scale_w": _integer_scale(3),
@@ -326,4 +366,18 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "scale_w": _scale_size(3),
     "repeated_axes": _repeated_axes,
     "perm": _perm,
+    "fixed_1st": _fixed(0),
+    "fixed_2nd": _fixed(1),
+    "fixed_3rd": _fixed(2),
+    "fixed_4th": _fixed(3),
+    "fixed_5th": _fixed(4),
+    "highest_rank": _highest_rank,
+    "stated_axes": _stated_axes,
+    "keepdims": _number_attribute("keepdims", 1),
+    "training_mode": _number_attribute("training_mode", 0),
+    "readers": _readers,
+    "producer": _producer,
+    "auto_pad": _text_attribute("auto_pad", "NOTSET"),
+    "dilation": _max_dilation,
+    "epsilon_given": lambda op, target: op.attr("epsilon") is not None,
 }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from ort_rknpu.graph import Op
+from ort_rknpu.rules import relayout
 from ort_rknpu.rules.clause import Clause, Placement
-from ort_rknpu.rules.compiled import CompiledValues
 from ort_rknpu.rules.documented import cpu_clauses
-from ort_rknpu.rules.relayout import FORMS
-from ort_rknpu.targets.measurements import MeasuredLimit, MeasuredOp, measured_rules
+from ort_rknpu.rules.judge import Form, Violation, judge
+from ort_rknpu.targets.measurements import measured_rules
 from ort_rknpu.targets.socs import Target
 
 
@@ -33,17 +34,17 @@ def place(op: Op, target: Target) -> Placement:
 
 
 def _device(op: Op, target: Target) -> Placement:
-    """Where the compiler prints the row, ``npu``, ``cpu`` or ``unknown``."""
+    """Where the compiler prints the row: ``npu``, ``cpu`` or ``unknown``."""
     rule = measured_rules(target.toolkit).ops.get(op.op_type)
     if rule is None or rule.device == "cpu":
         source = f"measured {target.toolkit}: no row of this op on the NPU" if rule is None else rule.source
         return Placement("cpu", (_never(op, target, source),))
     clauses: list[Clause] = []
     unknown: list[Clause] = []
+    text = f"{op.op_type} stays on the NPU with {{allowed}}."
     for limit in rule.limits:
-        if limit.applies_to(target):
-            for clause, known in _judge(op, target, rule, limit):
-                (clauses if known else unknown).append(clause)
+        for clause, known in judge(op, target, limit, _FORMS, text):
+            (clauses if known else unknown).append(clause)
     if clauses:
         return Placement("cpu", tuple(clauses))
     return Placement("unknown", tuple(unknown)) if unknown else Placement("npu")
@@ -59,35 +60,19 @@ def _never(op: Op, target: Target, source: str) -> Clause:
     )
 
 
-def _judge(op: Op, target: Target, rule: MeasuredOp, limit: MeasuredLimit) -> Iterator[tuple[Clause, bool]]:
-    """Violated clauses (True) and those that cannot be decided (False)."""
-    values = CompiledValues(op, target)
-    if limit.when is not None and limit.when(values) is False:
-        return
-    clause_id = f"{target.soc.name}.{rule.name}.{limit.id}"
-    if limit.require is None:
-        for found in FORMS[limit.form](op, target, limit.params, lambda other: _on_cpu(other, target)):
-            allowed = limit.allowed or found.allowed
-            text = f"{rule.name} stays on the NPU with {allowed}."
-            yield Clause(clause_id, text, found.actual, allowed, limit.source, limit.hint or found.hint), True
-        return
-    held = limit.require(values)
-    if held is True or (held not in (False, None) and bool(held)):
-        return
-    if held is None:
-        missing = [name for name in limit.require.names if values[name] is None]
-        text = f"{rule.name} needs {', '.join(missing)} to be known."
-        yield Clause(clause_id, text, "not known", limit.allowed or limit.require.source, limit.source), False
-        return
-    actual, allowed = limit.require.describe(values)
-    allowed = limit.allowed or allowed
-    text = f"{rule.name} stays on the NPU with {allowed}."
-    yield Clause(clause_id, text, actual, allowed, limit.source, limit.hint), True
+def _with_neighbours(form: relayout.LayoutForm) -> Form:
+    def judged(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Violation]:
+        return form(op, target, params, lambda other: _on_cpu(other, target))
+
+    return judged
 
 
 def _on_cpu(op: Op, target: Target) -> bool:
-    """Whether a neighbour of a Reshape is on the CPU; another Reshape or the like counts as on the NPU."""
+    """Whether a neighbour of a Reshape is on the CPU; another Reshape counts as on the NPU."""
     rule = measured_rules(target.toolkit).ops.get(op.op_type)
     if rule is not None and any(limit.form for limit in rule.limits):
         return False
     return _device(op, target).device == "cpu"
+
+
+_FORMS: dict[str, Form] = {name: _with_neighbours(form) for name, form in relayout.FORMS.items()}

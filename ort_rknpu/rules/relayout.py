@@ -7,27 +7,18 @@ Tensors of any other rank, and those that a CPU op writes or reads, lie plain in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ort_rknpu.graph import Op, Value
 from ort_rknpu.rules.compiled import pack
+from ort_rknpu.rules.judge import Violation
 from ort_rknpu.targets.socs import Target
 
 OnCpu = Callable[[Op], bool]
 """Whether a neighbouring op is placed on the CPU."""
 
 
-@dataclass(frozen=True)
-class Relayout:
-    """A violated condition: what the op has and what would pass."""
-
-    actual: str
-    allowed: str
-    hint: str = ""
-
-
-Form = Callable[[Op, Target, Mapping[str, Any], OnCpu], Iterator[Relayout]]
+LayoutForm = Callable[[Op, Target, Mapping[str, Any], OnCpu], Iterator[Violation]]
 
 
 def _text(shape: tuple[int, ...]) -> str:
@@ -69,7 +60,7 @@ def _same_packed(before: tuple[int, ...], after: tuple[int, ...], size: int) -> 
     return h1 * w1 == h2 * w2 and n1 * c1 == n2 * c2 and c1 % size == 0 and c2 % size == 0
 
 
-def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Relayout]:
+def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Violation]:
     """The op must not move a byte.
 
     It does not from plain to plain, from packed to packed with the same pixels and whole packs of channels, or where
@@ -89,20 +80,20 @@ def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu)
         return
     readers = op.outputs[0].consumers()
     if len(before) == 4 and _from_model_input(op.inputs[0]) and (plain_after or not readers):
-        yield Relayout(f"{what} straight from the model input", "a rank-4 model input that the NPU reads first")
+        yield Violation(f"{what} straight from the model input", "a rank-4 model input that the NPU reads first")
     elif not plain_before and not plain_after:
         if not _same_packed(before, after, size):
-            yield Relayout(what, f"the same height*width, and channels that are multiples of {size} on both sides")
+            yield Violation(what, f"the same height*width, and channels that are multiples of {size} on both sides")
     else:
         packed = after if plain_before else before
         if packed[2] * packed[3] == 1 and packed[1] % size == 0:
             return
         if plain_before and len(before) == 4 and before[:2] == after[:2] and after[1] % size == 0:
             return
-        yield Relayout(what, f"height*width 1 and channels a multiple of {size} on the side of the NPU")
+        yield Violation(what, f"height*width 1 and channels a multiple of {size} on the side of the NPU")
 
 
-def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Relayout]:
+def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu) -> Iterator[Violation]:
     """What the rearranging engine can do.
 
     Between two packed tensors: width kept, or height*width kept with channels in whole packs. Else each packed side
@@ -122,15 +113,15 @@ def aligned_pixels(op: Op, target: Target, params: Mapping[str, Any], on_cpu: On
     limit = params["pixels"][target.precision]
     what = f"{_text(before)} -> {_text(after)}"
     if not plain_after and after[2] * after[3] > limit:
-        yield Relayout(f"{what}: height*width = {after[2] * after[3]}", f"an output of at most {limit} pixels")
+        yield Violation(f"{what}: height*width = {after[2] * after[3]}", f"an output of at most {limit} pixels")
         return
     if len(before) == len(after) == 4 and _kept(before, after, size):
         return
     single = plain_before and after[0] == 1 and after[2] * after[3] == 1
     if not plain_before and not _aligned(before, size):
-        yield Relayout(f"{what}: {_measure(before)}", f"a multiple of {size}, or the same width on both sides")
+        yield Violation(f"{what}: {_measure(before)}", f"a multiple of {size}, or the same width on both sides")
     elif not plain_after and not single and not _aligned(after, size):
-        yield Relayout(f"{what}: {_measure(after)}", f"a multiple of {size}, or the same width on both sides")
+        yield Violation(f"{what}: {_measure(after)}", f"a multiple of {size}, or the same width on both sides")
 
 
 def _kept(before: tuple[int, ...], after: tuple[int, ...], size: int) -> bool:
@@ -170,4 +161,4 @@ def _transparent_reader(op: Op, transparent: frozenset[str]) -> bool:
     return bool(following) and all(reader.op_type == "Reshape" and reader.outputs[0].rank != 4 for reader in following)
 
 
-FORMS: dict[str, Form] = {"same_bytes": same_bytes, "aligned_pixels": aligned_pixels}
+FORMS: dict[str, LayoutForm] = {"same_bytes": same_bytes, "aligned_pixels": aligned_pixels}

@@ -1,7 +1,8 @@
 """Loads the measured rules: one file per toolkit version, a later version as a file of differences.
 
 A file holds ``devices`` (rows that are always on one device), ``cpu_kernels`` (rows that the CPU list has under other
-names) and ``limits`` (op -> limit name -> limit). A limit is an
+names), ``limits`` (op -> limit name -> limit) and ``refused`` (the same: conditions that the build of a model with
+such a node needs; ``rows`` the same for compiled rows). A limit is an
 object with ``require`` (an expression over the values of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate
 of ``ort_rknpu.rules.relayout`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
 ``group/precision`` or ``/precision``; all where absent), ``when`` (it applies only then), ``allowed``, ``hint`` and
@@ -22,8 +23,9 @@ from ort_rknpu.targets.expressions import Expression
 from ort_rknpu.targets.socs import PRECISIONS, TOOLKITS, Target, socs
 
 SCHEMA = 1
-_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "cpu_kernels", "limits"})
+_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "cpu_kernels", "limits", "refused"})
 _LIMIT_FIELDS = frozenset({"require", "form", "on", "when", "allowed", "hint", "source"})
+_REFUSED_FIELDS = frozenset({"newest_opset", "nodes", "rows"})
 _DEVICE_FIELDS = frozenset({"device", "ops", "source"})
 
 
@@ -73,10 +75,15 @@ class MeasuredRules:
     Attributes:
         ops: by the name of the compiled row.
         cpu_kernels: row -> names to look for in the CPU list, where they are not the row's own.
+        refused_nodes, refused_rows: conditions under which the build survives, by ONNX op and by compiled row.
+        newest_opset: the newest opset that the toolkit loads.
     """
 
     ops: Mapping[str, MeasuredOp]
     cpu_kernels: Mapping[str, tuple[str, ...]]
+    refused_nodes: Mapping[str, tuple[MeasuredLimit, ...]]
+    refused_rows: Mapping[str, tuple[MeasuredLimit, ...]]
+    newest_opset: int
 
 
 def _names(target: Target) -> tuple[str, str, str]:
@@ -97,7 +104,7 @@ def measured_rules(toolkit: str) -> MeasuredRules:
     _known(data, _FILE_FIELDS, f"measured {toolkit}")
     if data["schema"] != SCHEMA or data["toolkit"] != toolkit:
         raise RuleDataError(f"measured {toolkit}: schema {data['schema']}, toolkit {data['toolkit']!r}")
-    base = measured_rules(data["extends"]) if "extends" in data else MeasuredRules({}, {})
+    base = measured_rules(data["extends"]) if "extends" in data else MeasuredRules({}, {}, {}, {}, 0)
     result = dict(base.ops)
     for entry in data.get("devices", ()):
         _known(entry, _DEVICE_FIELDS, f"measured {toolkit}: devices")
@@ -106,15 +113,31 @@ def measured_rules(toolkit: str) -> MeasuredRules:
         for name in entry["ops"]:
             source = f"measured {toolkit}: {entry.get('source') or 'probes ' + name}"
             result[name] = MeasuredOp(name, source, entry["device"])
-    for name, limits in data.get("limits", {}).items():
-        old = {limit.id: limit for limit in result[name].limits} if name in result else {}
-        for limit_id, entry in limits.items():
-            old.pop(limit_id, None)
-            if entry is not None:
-                old[limit_id] = _limit(toolkit, name, limit_id, entry)
-        result[name] = MeasuredOp(name, f"measured {toolkit}: probes {name}", "npu", tuple(old.values()))
+    for name, entries in data.get("limits", {}).items():
+        old = result[name].limits if name in result else ()
+        limits = _merged(toolkit, name, old, entries)
+        result[name] = MeasuredOp(name, f"measured {toolkit}: probes {name}", "npu", limits)
     kernels = {name: tuple(names) for name, names in data.get("cpu_kernels", {}).items()}
-    return MeasuredRules(result, {**base.cpu_kernels, **kernels})
+    refused = data.get("refused", {})
+    _known(refused, _REFUSED_FIELDS, f"measured {toolkit}: refused")
+    nodes, rows = dict(base.refused_nodes), dict(base.refused_rows)
+    for merged, entries in ((nodes, refused.get("nodes", {})), (rows, refused.get("rows", {}))):
+        for name, limits_of_op in entries.items():
+            merged[name] = _merged(toolkit, name, merged.get(name, ()), limits_of_op)
+    newest_opset = refused.get("newest_opset", base.newest_opset)
+    return MeasuredRules(result, {**base.cpu_kernels, **kernels}, nodes, rows, newest_opset)
+
+
+def _merged(
+    toolkit: str, op: str, base: tuple[MeasuredLimit, ...], entries: Mapping[str, Any]
+) -> tuple[MeasuredLimit, ...]:
+    """The limits of an op with a file's entries laid over them."""
+    result = {limit.id: limit for limit in base}
+    for limit_id, entry in entries.items():
+        result.pop(limit_id, None)
+        if entry is not None:
+            result[limit_id] = _limit(toolkit, op, limit_id, entry)
+    return tuple(result.values())
 
 
 def _limit(toolkit: str, op: str, limit_id: str, entry: Mapping[str, Any]) -> MeasuredLimit:
