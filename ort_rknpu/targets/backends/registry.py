@@ -80,7 +80,13 @@ def rows(backend: str, section: str, kind: type[Row]) -> tuple[Row, ...]:
     Raises:
         RuleDataError: a row has unknown or missing fields, or no source.
     """
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    key: Any = kind
+    return _rows(backend, section, key)
+
+
+@cache
+def _rows(backend: str, section: str, kind: type[Any]) -> tuple[Any, ...]:
+    names = {field.name for field in fields(kind)}
     result = []
     for row in load(backend)[section]:
         if set(row) != names:
@@ -97,7 +103,6 @@ def profiles() -> dict[str, tuple[str, Profile]]:
     return {profile.name: (backend, profile) for backend in BACKENDS for profile in rows(backend, "profiles", Profile)}
 
 
-@cache
 def conditions(backend: str) -> tuple[Condition, ...]:
     """What the verdicts of one back end leave out."""
     return rows(backend, "conditions", Condition)
