@@ -172,11 +172,9 @@ def _by_list(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
         aside=[aside for _, aside in walked],
         rows_of=_rows_of(len(model.nodes), origins, inserted),
     )
+    judges = {key: documented.Judge(op) for key, op in zip(keys, ops)}
     for target in targets:
-        placed: dict[Any, Placement] = {}
-        for op, key in zip(ops, keys):
-            if key not in placed:
-                placed[key] = documented.place(op, target)
+        placed = {key: judge.place(target) for key, judge in judges.items()}
         yield _Judged(table, [placed[key] for key in keys])
 
 
