@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from custom_ops.backend_contracts import BACKEND_CONTRACTS
+from custom_ops.contracts import Attribute
 from ort_rknpu.graph import Op, Value
 from ort_rknpu.rules.backends import directml, openvino, place, tensorrt
+from ort_rknpu.rules.backends.findings import Node
 from ort_rknpu.targets.backends.registry import BACKENDS, conditions, get_backend_target, profiles, rows
 
 COMPARED = (
@@ -49,6 +52,12 @@ def _cell(op_type: str, a: tuple[int, ...], b: tuple[int, ...], dtype: str, targ
     return f"unsupported: {_words(clause.id.rsplit('.', 1)[-1] for clause in placement.clauses)}"
 
 
+def _attribute(attribute: Attribute) -> str:
+    default = "" if attribute.default is None else f" = {attribute.default}"
+    allowed = f" ({' '.join(map(str, attribute.allowed))})" if attribute.allowed else ""
+    return f"{attribute.name}{default}{allowed}"
+
+
 def page() -> str:
     """The page as Markdown."""
     text = [
@@ -72,6 +81,33 @@ def page() -> str:
         cells = [_cell(op_type, a, b, dtype, target) for target in COMPARED]
         lines.append((f"{op_type} {a} x {b} {dtype}", *cells))
     text += table(("node", *COMPARED), lines)
+    text += ["## What an ONNX node becomes"]
+    text += table(
+        ("back end", "ONNX", "operations", "source"),
+        (
+            (backend, row.op_type, " and ".join(row.operations), row.source)
+            for backend in BACKENDS
+            for row in rows(backend, "nodes", Node)
+        ),
+    )
+    text += [
+        "## Operators that run",
+        "",
+        "In a model under their own domain; `prepare` writes them as ONNX or as Python ops.",
+    ]
+    text += table(
+        ("operator", "attributes", "T", "computes", "source"),
+        (
+            (
+                f"`{contract.domain}::{contract.name}`",
+                _words(_attribute(attribute) for attribute in contract.attributes) or "none",
+                _words(contract.types),
+                contract.formula,
+                contract.source,
+            )
+            for contract in BACKEND_CONTRACTS.values()
+        ),
+    )
     text += ["## TensorRT: types by version"]
     text += table(
         ("version", "operations", "inputs", "output", "source"),
