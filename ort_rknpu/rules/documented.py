@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ort_rknpu.graph import Op
-from ort_rknpu.rules.attributes import check_attributes
 from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.conv import is_depthwise
 from ort_rknpu.rules.cpu import cpu_values
@@ -21,6 +20,7 @@ from ort_rknpu.targets.ruledata import CpuRule, GroupRules, OpRule, load_cpu, lo
 from ort_rknpu.targets.socs import Target
 
 _ONNX_DOMAINS = ("", "ai.onnx")
+_CLEAN = Placement("npu")
 
 
 def place(op: Op, target: Target) -> Placement:
@@ -68,7 +68,7 @@ class Judge:
     def _place(self, target: Target) -> Placement:
         violated, undecided = npu_clauses(self.op, target, self._values)
         if not violated:
-            return Placement("unknown", tuple(undecided)) if undecided else Placement("npu")
+            return Placement("unknown", tuple(undecided)) if undecided else _CLEAN
         cpu_violated, cpu_undecided = cpu_clauses(self.op, target)
         if cpu_violated:
             return Placement("unsupported", (*violated, *cpu_violated))
@@ -82,7 +82,6 @@ def npu_clauses(op: Op, target: Target, known: dict[str, Values] | None = None) 
 
     ``known`` keeps the values of ``op`` by entry, for further targets.
     """
-    check_attributes(op)
     rules = load_group(target.group)
     soc = target.soc.name
     rule = rules.by_op.get(op.op_type) if op.domain in _ONNX_DOMAINS else None

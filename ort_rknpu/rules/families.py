@@ -19,6 +19,7 @@ from ort_rknpu.rules import (
     softmax,
     transpose,
 )
+from ort_rknpu.rules.attributes import check_attributes
 from ort_rknpu.rules.facts import Values, base_values
 from ort_rknpu.rules.finding import Form
 
@@ -83,5 +84,10 @@ FORMS: dict[str, Form] = {
 
 
 def values_of(op: Op, entry: str, converted: bool = False) -> Values:
-    """The named values of ``op`` for the entry that judges it."""
+    """The named values of ``op`` for the entry that judges it.
+
+    Raises:
+        ModelError: an attribute is of another kind or length than ONNX defines.
+    """
+    check_attributes(op)
     return (CONVERTED if converted else VALUES).get(entry, base_values)(op)
