@@ -15,9 +15,12 @@ from ort_rknpu._version import __version__
 _EXPORTS: dict[str, str] = {
     # public name -> module that holds it
     "check": "ort_rknpu.check",
+    "compare": "ort_rknpu.compare.compare",
     "diff": "ort_rknpu.compare.diff",
+    "extract": "ort_rknpu.compare.extract",
     "Report": "ort_rknpu.report",
     "InferenceSession": "ort_rknpu.session.inference",
+    "RknpuExecutionProvider": "ort_rknpu.session.provider",
     "last_error": "custom_ops",
     "prepare": "custom_ops",
     "register_custom_ops": "custom_ops",

@@ -16,8 +16,10 @@ from ort_rknpu.errors import RknpuError
 COMMANDS: dict[str, str] = {
     # what users type -> module with a function `command`
     "check": "ort_rknpu.cli.check",
+    "compare": "ort_rknpu.cli.compare",
     "diff": "ort_rknpu.cli.diff",
     "explain": "ort_rknpu.cli.explain",
+    "extract": "ort_rknpu.cli.extract",
     "prepare": "ort_rknpu.cli.prepare",
     "run": "ort_rknpu.cli.run",
     "spec": "ort_rknpu.cli.spec",

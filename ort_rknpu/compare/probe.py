@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -19,7 +19,11 @@ class Probe:
     """
 
     def __init__(
-        self, model: onnx.ModelProto, tensors: Iterable[str] = (), disabled_optimizers: Collection[str] = ()
+        self,
+        model: onnx.ModelProto,
+        tensors: Iterable[str] = (),
+        disabled_optimizers: Collection[str] = (),
+        session_entries: Mapping[str, str] | None = None,
     ) -> None:
         """Makes the session; ``model`` is not changed.
 
@@ -27,6 +31,7 @@ class Probe:
             model: holds no ex node.
             tensors: inner tensors that :meth:`run` may be asked for, besides the outputs.
             disabled_optimizers: names of ONNX Runtime's graph optimisers to leave out.
+            session_entries: session configuration.
 
         Raises:
             ModelError: ONNX Runtime refuses the model.
@@ -37,6 +42,8 @@ class Probe:
         extended.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in present)
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        for key, value in (session_entries or {}).items():
+            options.add_session_config_entry(key, value)
         try:
             self.session = onnxruntime.InferenceSession(
                 extended.SerializeToString(),
@@ -57,10 +64,3 @@ class Probe:
             return dict(zip(names, self.session.run(list(names), dict(feeds))))
         except Exception as error:
             raise ModelError(f"the model does not run on these inputs: {error}") from error
-
-    def batches(
-        self, feeds: Mapping[str, np.ndarray], names: Sequence[str], size: int
-    ) -> Iterator[dict[str, np.ndarray]]:
-        """The tensors called ``names``, at most ``size`` at a time so that memory stays bounded."""
-        for start in range(0, len(names), size):
-            yield self.run(feeds, names[start : start + size])

@@ -17,9 +17,9 @@ from ort_rknpu.graph import Dim
 from ort_rknpu.model import Model
 from ort_rknpu.model.read import dtype_number
 from ort_rknpu.report import NodeResult, PartitionResult, TargetResult
-from ort_rknpu.session.half import CompiledGroup
+from ort_rknpu.session.half import MOVES, CompiledGroup
 from ort_rknpu.session.options import ProviderOptions
-from ort_rknpu.session.proto import GraphIndex, node_id, outer_reads
+from ort_rknpu.session.proto import GraphIndex, node_id, outer_reads, owning_nodes
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class Assignment:
         """Node id -> the partition that runs it.
 
         A split node belongs to the last of its partitions. A node that costs nothing goes with what it reads, or else
-        with what reads it; one that computes a constant belongs to none.
+        with what reads it; one that computes a constant belongs to none. A node that only moves data, and that the
+        compiler swapped with a later one, goes with its first reader, so that partitions run one after another here
+        as there.
         """
         found: dict[str, int] = {}
         for identity, node in self.nodes.items():
@@ -75,13 +77,18 @@ class Assignment:
             behind = next((found[p] for p in producers if p in found), None)
             if behind is not None:
                 found[identity] = behind
+        for identity in reversed(list(index.nodes)):
+            if identity in found and index.nodes[identity].op_type in MOVES:
+                found[identity] = min([found[identity], *(found[r] for r in self._readers(identity) if r in found)])
         for identity in reversed(idle):
             if identity not in found:
-                readers = (r for name in index.nodes[identity].output for r in index.readers.get(name, ()))
-                ahead = next((found[r] for r in readers if r in found), None)
+                ahead = next((found[reader] for reader in self._readers(identity) if reader in found), None)
                 if ahead is not None:
                     found[identity] = ahead
         return found
+
+    def _readers(self, identity: str) -> list[str]:
+        return [r for name in self.index.nodes[identity].output for r in self.index.readers.get(name, ())]
 
     def partition(self, number: int) -> PartitionResult:
         """The partition called ``number``.
@@ -98,6 +105,17 @@ class Assignment:
     def unclaimed(self) -> tuple[str, ...]:
         """Names of nodes that the NPU does not take, wholly or in part."""
         return tuple(node.name for node in self.result.nodes if node.verdict not in ("npu", "folded"))
+
+    def labels(self, running: onnx.ModelProto) -> dict[str, str]:
+        """Name of every node of a rewritten model, and of every tensor of this one -> its partition: ``npu 0``."""
+        index = GraphIndex(running)
+        found = {}
+        for identity, owner in owning_nodes(index, self.index).items():
+            number = self.partition_of.get(owner)
+            if number is not None:
+                for name in (index.nodes[identity].name, *self.index.nodes[owner].output):
+                    found[name] = f"{self.result.partitions[number].device} {number}"
+        return found
 
     def boundary(self, number: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the tensors that enter and leave a partition, as the model's own nodes see it."""
@@ -122,12 +140,14 @@ class Assignment:
         """A partition as a model: its nodes, what they need of constants, its boundary tensors as inputs and outputs.
 
         Raises:
-            OptionError: there is no such partition.
+            OptionError: there is no such partition, or only inserted ops are in it.
         """
         self.partition(number)
         index = self.index
         inputs, outputs = self.boundary(number)
         needed = {identity for identity, found in self.partition_of.items() if found == number}
+        if not needed:
+            raise OptionError(f"partition {number} holds no node of the model, only ops that the compiler inserts")
         waiting = list(needed)
         while waiting:
             for name in outer_reads(index.nodes[waiting.pop()]):

@@ -48,7 +48,7 @@ _FLOAT32_INPUTS: dict[str, frozenset[int]] = {
 }
 """Inputs that are no weights to the compiler: biases, which it keeps in float32, and parameters."""
 
-_MOVES = frozenset(
+MOVES = frozenset(
     {
         *("Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "MaxPool", "Relu", "Reshape", "Slice"),
         *("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "exWindow"),
@@ -184,7 +184,7 @@ def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRoundi
                     exact.add(name)
             elif _through_helper(_graph_input(index, name, rows), mine):
                 plan.reads.append((identity, position))
-        moved = node.op_type in _MOVES and all(
+        moved = node.op_type in MOVES and all(
             name in exact for name in node.input if name and index.elem_type(name) in FLOAT_TYPES
         )
         for name in node.output:
@@ -210,7 +210,7 @@ def _graph_input(index: GraphIndex, name: str, rows: Mapping[str, object]) -> st
     """The graph input whose values a tensor holds through nodes that are no compiled op of their own."""
     while name not in index.inputs:
         producer = index.producer.get(name)
-        if producer is None or producer in rows or index.nodes[producer].op_type not in _MOVES:
+        if producer is None or producer in rows or index.nodes[producer].op_type not in MOVES:
             return None
         name = index.nodes[producer].input[0]
     return name

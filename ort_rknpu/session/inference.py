@@ -24,7 +24,6 @@ from ort_rknpu.session.half import OVERFLOW_OUTPUT
 from ort_rknpu.session.numerics import NpuModel, npu_model
 from ort_rknpu.session.options import PROVIDER, ProviderOptions
 from ort_rknpu.session.profile import label_profile
-from ort_rknpu.session.proto import GraphIndex, owning_nodes
 from ort_rknpu.session.provider import require_claimed
 
 Provider = str | tuple[str, Mapping[str, Any]]
@@ -239,9 +238,7 @@ class InferenceSession(onnxruntime.InferenceSession):
         rest = super().get_providers()[0]
         result = []
         for partition in assignment.result.partitions:
-            members = [i for i, number in assignment.partition_of.items() if number == partition.id]
-            order = {identity: place for place, identity in enumerate(assignment.index.nodes)}
-            found = [assignment.nodes[i] for i in sorted(members, key=order.__getitem__)]
+            found = [n for i, n in assignment.nodes.items() if assignment.partition_of.get(i) == partition.id]
             nodes = tuple(AssignedNode(node.name, node.domain, node.op_type) for node in found)
             result.append(AssignedSubgraph(PROVIDER if partition.device == "npu" else rest, partition.id, nodes))
         return result
@@ -250,23 +247,9 @@ class InferenceSession(onnxruntime.InferenceSession):
         """As ``onnxruntime.InferenceSession.end_profiling``; events of nodes say their ``partition`` too."""
         path = super().end_profiling()
         if path and self._options is not None:
-            label_profile(path, self._partition_labels())
+            assignment = self._assigned
+            label_profile(path, assignment.labels(assignment.proto if self._npu is None else self._npu.model))
         return path
-
-    def _partition_labels(self) -> dict[str, str]:
-        """Name of every node ONNX Runtime was given -> its partition, ``npu 0``."""
-        assignment = self._assigned
-        running = assignment.proto if self._npu is None else self._npu.model
-        index = GraphIndex(running)
-        devices = {partition.id: partition.device for partition in assignment.result.partitions}
-        owners = owning_nodes(index, assignment.index)
-        labels = {}
-        for identity, owner in owners.items():
-            number = assignment.partition_of.get(owner)
-            if number is not None:
-                for name in (index.nodes[identity].name, *assignment.index.nodes[owner].output):
-                    labels[name] = f"{devices[number]} {number}"
-        return labels
 
     @property
     def _counting(self) -> bool:

@@ -88,6 +88,8 @@ class RknpuExecutionProvider:
             if partition.device != "npu":
                 continue
             members = [i for i, number in assignment.partition_of.items() if number == partition.id]
+            if not members:
+                continue
             inputs, outputs = assignment.boundary(partition.id)
             meta = MetaDef(f"{self.options.soc}_npu_{partition.id}", "rknpu", inputs, outputs)
             nodes = tuple(sorted(positions[identity] for identity in members))
