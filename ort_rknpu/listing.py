@@ -335,7 +335,7 @@ def _first_layer(rules: IoRules) -> Iterator[str]:
             factors.setdefault(factor.source, []).append(kind)
         conditions = ", ".join(condition.source for condition in row.width.require)
         numbers = "; ".join(f"N = {source} for {', '.join(kinds)}" for source, kinds in factors.items())
-        yield f"{row.first_layer}, rank {row.rank}: {conditions} with {numbers}"
+        yield f"{row.dtype}, rank {row.rank}: {conditions} with {numbers}"
 
 
 def _first_layer_form(limit: Limit, rules: GroupRules) -> Description:

@@ -52,7 +52,7 @@ def _inputs(soc: SocSpec) -> list[str]:
     rules = load_io(soc.group)
     rows = [
         [
-            row.first_layer,
+            row.dtype,
             row.rank,
             ", ".join(f"{dtype}: {device}" for dtype, device in row.converted_by.items()),
             str(row.width_align["image"]),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from ort_rknpu.graph import Graph, Value
 from ort_rknpu.rules.clause import Clause
@@ -60,7 +60,7 @@ def io_limits(graph: Graph, target: Target) -> list[TensorLimits]:
 
 def first_layer_width(case: Case, value: Value) -> Iterator[Finding]:
     """The width limit where a convolution reads the model input ``value``."""
-    row = _input_row(value, case.target)
+    row = _row(load_io(case.target.group).inputs, value, case.target)
     if row is None or row.width is None:
         return
     channel = case.values["channel"]
@@ -77,61 +77,47 @@ def first_layer_width(case: Case, value: Value) -> Iterator[Finding]:
     yield from condition_findings(row.width.require, values, required, variables=("width",))
 
 
-def _rank_text(value: Value) -> str | None:
-    return None if value.rank is None else "4" if value.rank == 4 else "not 4"
+_Row = TypeVar("_Row", InputRow, OutputRow)
 
 
-def _input_row(value: Value, target: Target) -> InputRow | None:
-    dtype, rank = on_chip_dtype(value, target.precision), _rank_text(value)
-    for row in load_io(target.group).inputs:
-        if row.first_layer in ("any", dtype) and row.rank == rank:
-            return row
-    return None
-
-
-def _output_row(value: Value, target: Target) -> OutputRow | None:
-    dtype, rank = on_chip_dtype(value, target.precision), _rank_text(value)
-    for row in load_io(target.group).outputs:
-        if row.dtype in ("any", dtype) and row.rank == rank:
-            return row
-    return None
+def _row(rows: Sequence[_Row], value: Value, target: Target) -> _Row | None:
+    """The row of a table for the dtype on the chip and the rank, None where it lists none or they are not known."""
+    dtype = on_chip_dtype(value, target.precision)
+    rank = None if value.rank is None else "4" if value.rank == 4 else "not 4"
+    return next((row for row in rows if row.dtype in ("any", dtype) and row.rank == rank), None)
 
 
 def _input_limits(value: Value, target: Target) -> TensorLimits:
     rules = load_io(target.group)
-    source = f"documented {rules.input_section}"
-    dtype = on_chip_dtype(value, target.precision)
-    row = _input_row(value, target)
+    row = _row(rules.inputs, value, target)
     if row is None:
-        clause = _not_listed(value, target, "input", source, [(row.first_layer, row.rank) for row in rules.inputs])
-        return TensorLimits(value.name, "input", dtype, source, clauses=(clause,))
+        return _not_listed(value, target, "input", rules.input_section, rules.inputs)
     channel = dims(value)[1]
     align = None if channel is None else row.width_align["image" if channel in rules.image_channels else "other"]
+    dtype, source = on_chip_dtype(value, target.precision), f"documented {rules.input_section}"
     return TensorLimits(value.name, "input", dtype, source, dict(row.converted_by), align)
 
 
 def _output_limits(value: Value, target: Target) -> TensorLimits:
     rules = load_io(target.group)
-    source = f"documented {rules.output_section}"
-    dtype = on_chip_dtype(value, target.precision)
-    row = _output_row(value, target)
+    row = _row(rules.outputs, value, target)
     if row is None:
-        clause = _not_listed(value, target, "output", source, [(row.dtype, row.rank) for row in rules.outputs])
-        return TensorLimits(value.name, "output", dtype, source, clauses=(clause,))
+        return _not_listed(value, target, "output", rules.output_section, rules.outputs)
     last = value.producer
     kind = "conv" if last is not None and last.op_type.startswith(_CONVOLUTIONS) else "other"
     layouts = {layout.layout: (layout.channel_align.get(kind), layout.hw_align) for layout in row.layouts}
+    dtype, source = on_chip_dtype(value, target.precision), f"documented {rules.output_section}"
     return TensorLimits(value.name, "output", dtype, source, layouts=layouts)
 
 
-def _not_listed(value: Value, target: Target, direction: str, source: str, offered: list[tuple[str, str]]) -> Clause:
-    allowed = " or ".join(f"{dtype} of rank {rank}" for dtype, rank in offered)
-    dtype = on_chip_dtype(value, target.precision)
+def _not_listed(value: Value, target: Target, direction: str, section: str, rows: Sequence[_Row]) -> TensorLimits:
+    dtype, source = on_chip_dtype(value, target.precision), f"documented {section}"
     unknown = dtype is None or value.rank is None
-    return Clause(
+    clause = Clause(
         f"{target.soc.name}.{direction}.{'unknown' if unknown else 'kind'}",
         f"{direction} {value.name!r} must be of a dtype and rank that the table of model {direction}s lists",
         f"{dtype or 'dtype not known'} of shape {shape_text(value)}",
-        allowed,
+        " or ".join(f"{row.dtype} of rank {row.rank}" for row in rows),
         source,
     )
+    return TensorLimits(value.name, direction, dtype, source, clauses=(clause,))

@@ -29,14 +29,14 @@ class InputRow:
     """One row of an input table.
 
     Attributes:
-        first_layer: ``int8``, ``float16`` or ``any``: dtype of the first layer.
+        dtype: ``int8``, ``float16`` or ``any``: of the first layer.
         rank: ``4``, ``not 4``.
         converted_by: dtype handed in -> ``npu`` or ``cpu``, who applies mean, scale and quantisation.
         width_align: elements, for ``image`` (1, 3 or 4 channels) and ``other`` inputs; zero-copy only.
         width: limit for image inputs, or None.
     """
 
-    first_layer: str
+    dtype: str
     rank: str
     converted_by: Mapping[str, str]
     width_align: Mapping[str, int]
