@@ -99,7 +99,7 @@ def random_tensor(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
 
 
 def fill_stubs(model: onnx.ModelProto, folder: Path, seed: int = 0) -> onnx.ModelProto:
-    """A copy of ``model`` with random numbers for every tensor whose external data is absent; the rest is as it was.
+    """A self-contained copy: random numbers where external data is absent, its own where it is there.
 
     The same model and seed give the same numbers.
     """
@@ -117,6 +117,12 @@ def fill_stubs(model: onnx.ModelProto, folder: Path, seed: int = 0) -> onnx.Mode
         del tensor.external_data[:]
         tensor.data_location = onnx.TensorProto.DEFAULT
         tensor.raw_data = values.tobytes()
+    for graph in _graphs(filled.graph):
+        for tensor, _ in _tensors(graph):
+            if tensor.data_location == onnx.TensorProto.EXTERNAL:
+                onnx.external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+                del tensor.external_data[:]
+                tensor.data_location = onnx.TensorProto.DEFAULT
     return filled
 
 

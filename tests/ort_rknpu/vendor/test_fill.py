@@ -40,6 +40,16 @@ def test_stubs_become_random_numbers_and_variances_are_positive(tmp_path: Path) 
     assert all(np.unique(array).size > 300 for array in arrays.values())
 
 
+def test_external_data_that_is_there_is_read(tmp_path: Path) -> None:
+    model = _model()
+    bias = next(tensor for tensor in model.graph.initializer if tensor.name == "bias")
+    bias.external_data[0].value = "bias.bin"
+    numbers = np.arange(400, dtype=np.float32)
+    numbers.tofile(tmp_path / "bias.bin")
+    filled = {tensor.name: tensor for tensor in fill_stubs(model, tmp_path).graph.initializer}
+    assert np.array_equal(numpy_helper.to_array(filled["bias"]), numbers)
+
+
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
     first, second = (fill_stubs(_model(), tmp_path, seed=3).SerializeToString() for _ in range(2))
     assert first == second
