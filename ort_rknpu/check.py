@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 
 from ort_rknpu.backend_check import check_backend
+from ort_rknpu.collector import collector_paused
 from ort_rknpu.compiler import compile_model
 from ort_rknpu.errors import OptionError, TargetError
 from ort_rknpu.graph import Dim, Graph, Op, Value
@@ -65,14 +66,15 @@ def check(
     targets = resolve_targets(soc, precision, toolkit)
     view = model if isinstance(model, Model) else Model.load(model, shapes)
     chosen = [target for target, _ in targets if isinstance(target, Target)]
-    judged = _by_list(view, chosen) if rules == "documented" else _by_compiler(view, chosen)
-    sizes = {precision: _sizes(view.graph, precision) for precision in {target.precision for target in chosen}}
-    results = tuple(
-        check_backend(view, target)
-        if isinstance(target, BackendTarget)
-        else _result(view, target, rules, next(judged), sizes[target.precision], notes)
-        for target, notes in targets
-    )
+    with collector_paused():
+        judged = _by_list(view, chosen) if rules == "documented" else _by_compiler(view, chosen)
+        sizes = {precision: _sizes(view.graph, precision) for precision in {target.precision for target in chosen}}
+        results = tuple(
+            check_backend(view, target)
+            if isinstance(target, BackendTarget)
+            else _result(view, target, rules, next(judged), sizes[target.precision], notes)
+            for target, notes in targets
+        )
     return Report(view.name, results, {value.name: _type(value) for value in view.graph.values()})
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ort_rknpu.collector import collector_paused
 from ort_rknpu.graph import Dim, Graph
 from ort_rknpu.model.build import NodeInfo, build_graph
 from ort_rknpu.model.read import read_model
@@ -63,8 +64,9 @@ class Model:
         proto, path = read_model(source)
         overrides = apply_shapes(proto.graph, parse_shapes(shapes))
         base = os.path.dirname(os.path.abspath(path)) if path is not None else None
-        built = build_graph(proto, overrides, base)
-        resolve_graph(built)
+        with collector_paused():
+            built = build_graph(proto, overrides, base)
+            resolve_graph(built)
         return cls(
             graph=built.graph,
             nodes=tuple(built.nodes),
