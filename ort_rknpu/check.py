@@ -149,11 +149,18 @@ def _rows_of(nodes: int, origins: Sequence[tuple[int, ...]], inserted: Sequence[
 
 @dataclass(frozen=True)
 class _Judged:
-    """A table as one target sees it; ``sizes`` has the bytes of tensors that only the table knows."""
+    """A table as one target sees it.
+
+    Attributes:
+        refused: nodes that the toolkit refuses the model because of, with the reasons.
+        notes: what else is to say of a node.
+        sizes: bytes of tensors that only the table knows.
+    """
 
     table: _Table
     placements: Sequence[Placement]
     build: BuildResult = field(default_factory=BuildResult)
+    refused: Mapping[int, tuple[Clause, ...]] = field(default_factory=dict)
     notes: Mapping[int, tuple[Clause, ...]] = field(default_factory=dict)
     sizes: Mapping[str, int | None] = field(default_factory=dict)
 
@@ -185,13 +192,16 @@ def _by_compiler(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
     inner = dict(_inner_origins(model.graph))
     dtypes = {value.name: value.dtype for value in model.graph.values()}
     given = {value.name for value in model.graph.inputs}
+    ascending: dict[frozenset[int], tuple[int, ...]] = {}
     for compilation in compile_model(model, targets):
         rows = compilation.ops
         made = given.union(name for row in rows for name in row.outputs)
         origins = []
         for row in rows:
-            held = row.origins.union(*(inner[i] for i in row.origins if i in inner)) if inner else row.origins
-            origins.append(tuple(sorted(held)))
+            if row.origins not in ascending:
+                held = row.origins.union(*(inner[i] for i in row.origins if i in inner))
+                ascending[row.origins] = tuple(sorted(held))
+            origins.append(ascending[row.origins])
         inserted = [row.inserted for row in rows]
         table = _Table(
             ops=[row.op for row in rows],
@@ -209,7 +219,7 @@ def _by_compiler(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
         }
         build = BuildResult(compilation.build.ok, compilation.build.reasons)
         placements = [Placement(row.device, row.clauses) for row in rows]
-        yield _Judged(table, placements, build, compilation.notes, sizes)
+        yield _Judged(table, placements, build, compilation.build.nodes, compilation.notes, sizes)
 
 
 def _inner_origins(graph: Graph) -> Iterator[tuple[int, frozenset[int]]]:
@@ -334,6 +344,9 @@ def _node_results(model: Model, judged: _Judged, parts: Partitioning) -> tuple[N
             clauses = tuple(dict.fromkeys(clause for row in rows for clause in placements[row].clauses))
             ids = sorted({found for found in (parts.of_step[row] for row in rows) if found is not None})
             number = None if not ids else ids[0] if len(ids) == 1 else tuple(ids)
+        refusal = judged.refused.get(node.index)
+        if refusal:
+            verdict, clauses = "unsupported", (*clauses, *refusal)
         results.append(
             NodeResult(
                 node.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ort_rknpu.compiler.compilation import Build, Compilation, CompiledOp
 from ort_rknpu.compiler.fusion import fuse_rows, row_name
@@ -15,24 +16,27 @@ from ort_rknpu.rules.clause import Clause, Placement
 from ort_rknpu.rules.measured import place
 from ort_rknpu.targets.socs import Target
 
+Rows = dict[tuple[Op, ...], CompiledOp]
+"""Rows by the ops fused into them, as they are on the NPU; targets of one rewritten graph share them."""
+
 
 def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
     """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph."""
-    rewritten: dict[frozenset[str], Graph] = {}
+    rewritten: dict[frozenset[str], tuple[Graph, Rows]] = {}
     folded = model.graph.copy()
     FOLD.call(folded, Context(folded))
     result = []
     for target in targets:
         features = features_of(target)
-        graph = rewritten.get(features)
-        if graph is None:
+        if features not in rewritten:
             graph = folded.copy()
             context = Context(graph, features)
             for stage in STAGES[1:]:
                 stage.call(graph, context)
-            rewritten[features] = graph
+            rewritten[features] = graph, {}
+        graph, known = rewritten[features]
         refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(graph.ops, target)]
-        result.append(_place(graph, target, _build(refusals)))
+        result.append(_place(graph, target, _build(refusals), known))
     return result
 
 
@@ -44,7 +48,7 @@ def _build(refusals: Sequence[Refusal]) -> Build:
     return Build(not refusals, tuple(dict.fromkeys(refusal.clause for refusal in refusals)), nodes)
 
 
-def _place(graph: Graph, target: Target, build: Build) -> Compilation:
+def _place(graph: Graph, target: Target, build: Build, known: Rows) -> Compilation:
     """Places every op of a rewritten graph and builds the layer table."""
     placements: dict[Op, Placement] = {}
 
@@ -54,17 +58,28 @@ def _place(graph: Graph, target: Target, build: Build) -> Compilation:
             found = placements[op] = place(op, target)
         return found
 
-    rows = [_row(chain, placed(head)) for head, chain in fuse_rows(graph, target, placed).items()]
+    rows = []
+    for head, chain in fuse_rows(graph, target, placed).items():
+        row = known.get(chain)
+        if row is None:
+            row = known[chain] = _row(chain)
+        placement = placed(head)
+        if placement != _ON_NPU:
+            row = replace(row, device=placement.device, clauses=placement.clauses)
+        rows.append(row)
     return Compilation(target, tuple(rows), build)
 
 
-def _row(chain: tuple[Op, ...], placement: Placement) -> CompiledOp:
+_ON_NPU = Placement("npu")
+
+
+def _row(chain: tuple[Op, ...]) -> CompiledOp:
     head, last = chain[0], chain[-1]
     read = [v for op in chain for v in op.inputs if v is None or all(v is not o for c in chain for o in c.outputs)]
     origins = frozenset().union(*(op.origins for op in chain))
     return CompiledOp(
         op=row_name(chain),
-        device=placement.device,
+        device="npu",
         inputs=tuple("" if v is None else v.name for v in read),
         outputs=tuple(v.name for v in last.outputs),
         input_shapes=tuple(_shape(v) for v in read),
@@ -72,7 +87,6 @@ def _row(chain: tuple[Op, ...], placement: Placement) -> CompiledOp:
         attributes=dict(head.attributes),
         origins=origins,
         inserted=not origins,
-        clauses=placement.clauses,
     )
 
 

@@ -253,6 +253,19 @@ def test_a_cpu_row_without_a_cpu_kernel_is_unsupported() -> None:
     assert any(c.id.startswith("rk3588.Tan.cpu") for c in node.clauses)
 
 
+def test_a_node_that_the_toolkit_refuses_is_unsupported_and_the_build_says_so() -> None:
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"], name="relu"),
+        helper.make_node("NonZero", ["a"], ["y"], name="nonzero"),
+    ]
+    target = check(make_model(nodes, [tensor("x", [1, 4, 8, 8])], ["y"]), "rk3588").target()
+    assert not target.build.ok
+    assert [(n.verdict, bool(set(n.clauses) & set(target.build.reasons))) for n in target.nodes] == [
+        ("npu", False),
+        ("unsupported", True),
+    ]
+
+
 def test_nodes_in_branches_share_the_verdict_of_what_holds_them() -> None:
     branch = {
         name: helper.make_graph(
