@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from ort_rknpu.graph import Graph, Op, Value
 from ort_rknpu.rules.clause import Clause
+from ort_rknpu.rules.compiled import is_uniform
 from ort_rknpu.rules.judge import Form, Violation, judge
 from ort_rknpu.targets.measurements import measured_rules
 from ort_rknpu.targets.socs import Target
@@ -99,10 +98,16 @@ def leading_constants(op: Op, target: Target, params: Mapping[str, Any]) -> Iter
 
 
 def attention_scale(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Violation]:
-    """Attention of rank 4 may not go straight from the product of queries and keys into Softmax."""
+    """Attention of rank 4 may not go straight from the product of queries and keys into Softmax.
+
+    It may with several batches of several heads: those are folded into one dimension before.
+    """
     first = op.input(0)
     producer = None if first is None else first.producer
     if first is None or first.rank != 4 or producer is None or producer.op_type != "MatMul":
+        return
+    shape = first.static_shape
+    if shape is None or (shape[0] > 1 and shape[1] > 1):
         return
     readers = op.outputs[0].consumers()
     if any(_constants(producer)) or len(readers) != 1 or readers[0].op_type != "MatMul" or any(_constants(readers[0])):
@@ -115,27 +120,29 @@ def attention_scale(op: Op, target: Target, params: Mapping[str, Any]) -> Iterat
 
 
 def uniform_bias(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Violation]:
-    """The bias of packed queries, keys and values may not be one number repeated."""
+    """The bias of packed queries, keys and values of a batch of one may not be one number repeated."""
     bias = next((v for v in op.inputs if v is not None and v.constant), None)
     product = next((v for v in op.inputs if v is not None and not v.constant), None)
     if bias is None or product is None or product.producer is None or product.producer.op_type != "MatMul":
         return
-    if bias.const is None or bias.const.size < 2 or not np.all(bias.const == bias.const.reshape(-1)[0]):
+    if not is_uniform(bias) or True not in _constants(product.producer):
         return
-    if True not in _constants(product.producer):
+    if product.static_shape is None or product.static_shape[0] != 1:
         return
-    if _is_split(op.outputs[0], frozenset(params["split_by"])):
+    if _is_split(op.outputs[0], frozenset(params["split_by"]), params["perm"]):
         yield Violation("all elements equal", "a bias of differing elements", "leave the bias out")
 
 
-def _is_split(value: Value, split_by: frozenset[str]) -> bool:
-    """Whether a Reshape, and perhaps a Transpose, lead to a Split or to several Gathers or Slices."""
+def _is_split(value: Value, split_by: frozenset[str], perm: list[int]) -> bool:
+    """Whether a Reshape, and perhaps a Transpose by ``perm``, lead to a Split or to several Gathers or Slices."""
     readers = value.consumers()
     if len(readers) != 1 or readers[0].op_type != "Reshape":
         return False
     value = readers[0].outputs[0]
     readers = value.consumers()
     if len(readers) == 1 and readers[0].op_type == "Transpose":
+        if list(readers[0].attr("perm", ())) != perm:
+            return False
         value = readers[0].outputs[0]
         readers = value.consumers()
     if len(readers) == 1:
@@ -149,6 +156,8 @@ def twin_heads(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Vi
     if len(producers) != 2 or any(producer.op_type not in params["products"] for producer in producers):
         return
     first, second = producers
+    if not all(producer.input(1) is not None and _constants(producer)[1] for producer in producers):
+        return
     if first is not second and first.input(0) is second.input(0) and first.input(0) is not None:
         yield Violation(f"the sum of two {first.op_type} of one tensor", "products of differing tensors")
 

@@ -41,6 +41,13 @@ def constant(value: Value | None) -> list[Any] | None:
     return None if value is None or value.const is None else np.asarray(value.const).reshape(-1).tolist()
 
 
+def is_uniform(value: Value) -> bool:
+    """Whether a constant is known to hold one number, several times."""
+    if value.const is None or value.const.size < 2:
+        return False
+    return bool(np.all(value.const == value.const.reshape(-1)[0]))
+
+
 class CompiledValues(Mapping[str, Any]):
     """The values of one compiled op on one target, each worked out when it is first read."""
 
@@ -278,6 +285,14 @@ def _fixed(index: int) -> Callable[[Op, Target], bool]:
     return value
 
 
+def _uniform(index: int) -> Callable[[Op, Target], bool]:
+    def value(op: Op, target: Target) -> bool:
+        tensor = op.input(index)
+        return tensor is not None and is_uniform(tensor)
+
+    return value
+
+
 def _stated_axes(op: Op, target: Target) -> str | None:
     """The axes of a reduction as the model states them, negative ones included; None where they are not constant."""
     axes = op.attr("axes") if op.input(1) is None else constant(op.input(1))
@@ -379,5 +394,6 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "producer": _producer,
     "auto_pad": _text_attribute("auto_pad", "NOTSET"),
     "dilation": _max_dilation,
+    "uniform_2nd": _uniform(1),
     "epsilon_given": lambda op, target: op.attr("epsilon") is not None,
 }

@@ -1,12 +1,12 @@
 """Loads the measured rules: one file per toolkit version, a later version as a file of differences.
 
 A file holds ``devices`` (rows that are always on one device), ``cpu_kernels`` (rows that the CPU list has under other
-names), ``limits`` (op -> limit name -> limit) and ``refused`` (the same: conditions that the build of a model with
-such a node needs; ``rows`` the same for compiled rows). A limit is an
-object with ``require`` (an expression over the values of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate
-of ``ort_rknpu.rules.relayout`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
-``group/precision`` or ``/precision``; all where absent), ``when`` (it applies only then), ``allowed``, ``hint`` and
-``source`` (the probe; the op's own name where absent). In a file of differences a limit that is null is taken back.
+names), ``limits`` (op -> limit name -> limit) and ``refused`` (the same: conditions that the build of a model with such
+a node needs; ``rows`` the same for compiled rows). A limit is an object with ``require`` (an expression over the values
+of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate of ``ort_rknpu.rules.relayout`` or
+``ort_rknpu.rules.build`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
+``group/precision``, ``/precision`` or a SoC; all where absent), ``when`` (it applies only then), ``allowed``, ``hint``
+and ``source`` (the probe; the op's own name where absent). In a file of differences a limit that is null is taken back.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ class MeasuredRules:
     newest_opset: int
 
 
-def _names(target: Target) -> tuple[str, str, str]:
-    return target.group, f"{target.group}/{target.precision}", f"/{target.precision}"
+def _names(target: Target) -> tuple[str, ...]:
+    return target.soc.name, target.group, f"{target.group}/{target.precision}", f"/{target.precision}"
 
 
 @cache
@@ -147,7 +147,7 @@ def _limit(toolkit: str, op: str, limit_id: str, entry: Mapping[str, Any]) -> Me
         raise RuleDataError(f"{where}: needs either require or form")
     form = dict(entry.get("form", {}))
     on = frozenset(entry.get("on", ()))
-    groups = {soc.group for soc in socs().values()}
+    groups = {name for soc in socs().values() for name in (soc.name, soc.group)}
     for name in on:
         group, _, precision = name.partition("/")
         if (group and group not in groups) or (precision and precision not in PRECISIONS) or not name.strip("/"):
