@@ -265,6 +265,8 @@ def _tensor_text(tensor: Tensor) -> str:
 def _notes(rule: OpRule | CpuRule) -> Iterator[str]:
     for name, fact in rule.not_judged.items():
         yield f"{name}: {fact['printed']} in the document, not judged"
+    if isinstance(rule, CpuRule) and rule.denied:
+        yield "the toolkit's own op table denies it (reading 45)"
     if isinstance(rule, OpRule) and rule.flash_attention:
         dtypes, patterns = rule.flash_attention["dtypes"], rule.flash_attention["mask_patterns"]
         masks = ", ".join(f"[{', '.join(pattern.split())}]" for pattern in patterns)

@@ -98,7 +98,9 @@ def npu_clauses(op: Op, target: Target, known: dict[str, Values] | None = None) 
     if rule is None:
         text = f"the NPU list of this SoC must have an entry for {op.op_type}"
         source = f"documented {rules.chapter}"
-        return [Clause(f"{soc}.{op.op_type}.npu_entry", text, "no entry", "an entry", source)], []
+        denied = any(entry.denied for entry in load_cpu().by_op.get(op.op_type, ()))
+        hint = "the CPU list has it, but the toolkit's own op table denies it (reading 45)" if denied else ""
+        return [Clause(f"{soc}.{op.op_type}.npu_entry", text, "no entry", "an entry", source, hint)], []
     if rule.status == "not_supported":
         text = "the entry must not say that the op is not supported yet"
         source = f"documented {rule.section}"

@@ -65,7 +65,9 @@ _OP_FIELDS = frozenset(
         "readings",
     }
 )
-_CPU_FIELDS = frozenset({"section", "name", "title", "kind", "onnx", "rv", "limits", "not_judged", "readings"})
+_CPU_FIELDS = frozenset(
+    {"section", "name", "title", "kind", "onnx", "rv", "limits", "denied", "not_judged", "readings"}
+)
 _KINDS = ("op", "fused", "extension", "internal")
 _MULTICORE = ("yes", "no", "not_yet")
 _INTERVAL = re.compile(r"(-?\d+)\.\.(-?\d+)?")
@@ -185,7 +187,10 @@ class OpRule:
 
 @dataclass(frozen=True)
 class CpuRule:
-    """One entry of chapter 4; ``rv`` says whether the four RV110x chips run it."""
+    """One entry of chapter 4.
+
+    ``rv`` says whether the four RV110x chips run it, ``denied`` whether the toolkit's own op table denies it.
+    """
 
     name: str
     section: str
@@ -194,6 +199,7 @@ class CpuRule:
     onnx: tuple[str, ...] = ()
     rv: bool = False
     limits: tuple[Limit, ...] = ()
+    denied: bool = False
     not_judged: Mapping[str, Any] = field(default_factory=dict)
     readings: tuple[int, ...] = ()
 
@@ -448,6 +454,7 @@ def parse_cpu(name: str, data: dict[str, Any]) -> CpuRules:
             tuple(row.get("onnx", ())),
             row.get("rv", False),
             tuple(parse_limit(where, limit_id, limit) for limit_id, limit in row.get("limits", {}).items()),
+            row.get("denied", False),
             row.get("not_judged", {}),
             tuple(row.get("readings", ())),
         )

@@ -99,3 +99,12 @@ def test_ops_of_other_domains_are_in_no_list() -> None:
         "rk3588.Relu.npu_entry",
         "rk3588.Relu.cpu_entry",
     ]
+
+
+def test_ops_that_the_toolkit_denies_run_on_the_cpu_and_name_the_doubt() -> None:
+    denied = [rule.name for rule in load_cpu().entries if rule.denied]
+    assert denied == ["Not", "ReduceL2", "Round", "TopK", "OneHot"]
+    for name in denied:
+        placement = place(build(name, {}), get_target("rk3588"))
+        assert placement.device == "cpu"
+        assert "reading 45" in placement.clauses[0].hint
