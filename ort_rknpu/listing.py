@@ -10,7 +10,8 @@ from typing import Any
 
 from ort_rknpu.errors import OptionError
 from ort_rknpu.targets.io_rules import IoRules, load_io
-from ort_rknpu.targets.ruledata import CpuRule, GroupRules, Limit, OpRule, Tensor, load_cpu, load_group
+from ort_rknpu.targets.ruledata import load_cpu, load_group
+from ort_rknpu.targets.rules import CpuRule, GroupRules, Limit, OpRule, Tensor
 from ort_rknpu.targets.socs import FlashAttention, Soc, get_target
 from ort_rknpu.targets.socs import socs as registry
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pages.backends import table
 
-from ort_rknpu.targets.ruledata import GroupRules, load_cpu, load_group
+from ort_rknpu.targets.ruledata import load_cpu, load_group
+from ort_rknpu.targets.rules import GroupRules
 from ort_rknpu.targets.socs import socs
 
 _SHORT = {"int8": "i8", "int16": "i16", "float16": "f16"}

@@ -10,7 +10,7 @@ from ort_rknpu.graph import Op
 from ort_rknpu.rules.broadcast import aligned
 from ort_rknpu.rules.facts import Values, base_values, dims, exact, given, is_scalar, number, shape_text, size
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 _DEFAULT_ALPHA = {"HardSigmoid": 0.2, "Elu": 1.0, "LeakyRelu": 0.01}
 

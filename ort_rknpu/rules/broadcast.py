@@ -8,7 +8,7 @@ from typing import Any
 from ort_rknpu.graph import Op, Value
 from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, is_scalar, output, shape_text, size
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 _LETTERS = "bchw"
 

@@ -11,7 +11,8 @@ from ort_rknpu.rules.attributes import per_axis
 from ort_rknpu.rules.facts import Values, base_values, dims, output, text
 from ort_rknpu.rules.finding import Case, Finding
 from ort_rknpu.rules.io_limits import first_layer_width, is_model_input
-from ort_rknpu.targets.ruledata import Limit, definitions
+from ort_rknpu.targets.ruledata import definitions
+from ort_rknpu.targets.rules import Limit
 
 _NAMES = (
     "kernel_h",

@@ -16,7 +16,8 @@ from ort_rknpu.rules.evaluate import Verdicts, dtype_clauses, limit_findings, pl
 from ort_rknpu.rules.facts import Values, shape_text
 from ort_rknpu.rules.families import FORMS, values_of
 from ort_rknpu.rules.finding import Case
-from ort_rknpu.targets.ruledata import CpuRule, GroupRules, OpRule, load_cpu, load_group
+from ort_rknpu.targets.ruledata import load_cpu, load_group
+from ort_rknpu.targets.rules import CpuRule, GroupRules, OpRule
 from ort_rknpu.targets.socs import Target
 
 _ONNX_DOMAINS = ("", "ai.onnx")

@@ -10,7 +10,7 @@ from ort_rknpu.rules.clause import Clause
 from ort_rknpu.rules.conditions import nearest
 from ort_rknpu.rules.facts import FLOATS, Values, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Finding
-from ort_rknpu.targets.ruledata import Limit, OpRule, Tensor
+from ort_rknpu.targets.rules import Limit, OpRule, Tensor
 
 Verdicts = tuple[list[Clause], list[Clause]]
 """Clauses that are violated, clauses that cannot be decided."""

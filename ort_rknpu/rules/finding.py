@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.facts import Values
-from ort_rknpu.targets.ruledata import GroupRules, Limit, OpRule
+from ort_rknpu.targets.rules import GroupRules, Limit, OpRule
 from ort_rknpu.targets.socs import Target
 
 

@@ -21,7 +21,7 @@ from ort_rknpu.rules.facts import (
     text,
 )
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 _DEFAULTS: dict[str, Any] = {
     "mode": "nearest",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.facts import Values, greatest_rank, numbers, text
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 _ACTIVATIONS = {"GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}
 

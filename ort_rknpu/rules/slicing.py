@@ -8,7 +8,7 @@ from typing import Any
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.facts import Values, base_values, given, on_chip_dtype, shape_text, wrap_axis
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 _SPANS = ("starts", "ends", "axes", "steps")
 

@@ -9,7 +9,7 @@ from ort_rknpu.rules.attributes import malformed
 from ort_rknpu.rules.conditions import condition_findings
 from ort_rknpu.rules.facts import Values, axes_of_rank, base_values, dims, on_chip_dtype, shape_text
 from ort_rknpu.rules.finding import Case, Finding
-from ort_rknpu.targets.ruledata import Limit
+from ort_rknpu.targets.rules import Limit
 
 
 def transpose_values(op: Op) -> Values:

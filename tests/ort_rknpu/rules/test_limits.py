@@ -8,7 +8,8 @@ import pytest
 
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.documented import Judge, npu_clauses, place
-from ort_rknpu.targets.ruledata import Limit, OpRule, load_group
+from ort_rknpu.targets.ruledata import load_group
+from ort_rknpu.targets.rules import Limit, OpRule
 from ort_rknpu.targets.socs import Target, socs
 from tests.ort_rknpu.rules import samples
 from tests.ort_rknpu.rules.samples import const, data, sample, weight, with_rank
