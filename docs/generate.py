@@ -17,6 +17,7 @@ FOLDER = Path(__file__).resolve().parent / "generated"
 PAGES: dict[str, str] = {
     # file under docs/generated -> module in docs/pages
     "backends.md": "pages.backends",
+    "numerics.md": "pages.numerics",
     "operators.md": "pages.operators",
     "socs/": "pages.socs",
 }

@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from ort_rknpu.session.half_forms import LAYOUT_OPS, accurate_swish, to_compiled_forms
+from ort_rknpu.session.half_forms import LAYOUT_OPS, accurate_swish, affine_chain, is_anchor, to_compiled_forms
 from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, drop_unused_constants, opset
 
 FusedRounding = Literal["simulator", "once"]
@@ -155,13 +155,6 @@ def _drop_initializer_inputs(graph: onnx.GraphProto) -> None:
     graph.input.extend(kept)
 
 
-def is_anchor(index: GraphIndex, node: onnx.NodeProto) -> bool:
-    """Whether a node is one the compiler turns into a convolution with constant weights."""
-    if node.op_type in ("Conv", "ConvTranspose", "Gemm"):
-        return True
-    return node.op_type == "MatMul" and any(name in index.computed for name in node.input)
-
-
 def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRounding) -> _Plan:
     rows: dict[str, list[CompiledGroup]] = {}
     for group in groups:
@@ -237,30 +230,17 @@ def _is_weight(index: GraphIndex, node: onnx.NodeProto, position: int, rows: Seq
 
 def _tails(index: GraphIndex, group: CompiledGroup) -> list[str]:
     """Tensors inside a fused row that the simulator rounds: the convolution's own result and sums with a residual."""
-    found = []
-    members = [(i, index.nodes[i]) for i in group.nodes if i in index.nodes]
-    if len(members) < 2 or not any(is_anchor(index, node) for _, node in members):
+    members = [identity for identity in group.nodes if identity in index.nodes]
+    anchors = [identity for identity in members if is_anchor(index, index.nodes[identity])]
+    if len(members) < 2 or not anchors:
         return []
-    for _, node in members:
-        runtime = [name for name in node.input if name not in index.computed]
-        if is_anchor(index, node):
-            tensor = node.output[0]
-            while (reader := index.single_reader(tensor)) in group.nodes and reader is not None:
-                after = index.nodes[reader]
-                others = [name for name in after.input if name != tensor]
-                if after.op_type not in ("Add", "Sub", "Mul", "Div", "BatchNormalization") or not all(
-                    name in index.computed for name in others
-                ):
-                    break
-                tensor = after.output[0]
-        elif node.op_type == "Add" and len(runtime) == 2:
-            tensor = node.output[0]
-        else:
-            continue
-        reader = index.single_reader(tensor)
-        if reader is None or index.nodes[reader].op_type not in _CLAMPS:
-            found.append(tensor)
-    return found
+    found = [index.nodes[affine_chain(index, identity, members)[-1]].output[0] for identity in anchors]
+    for identity in members:
+        node = index.nodes[identity]
+        if node.op_type == "Add" and not any(name in index.computed for name in node.input):
+            found.append(node.output[0])
+    readers = {name: index.single_reader(name) for name in found}
+    return [name for name, reader in readers.items() if reader is None or index.nodes[reader].op_type not in _CLAMPS]
 
 
 def _round_constants(model: onnx.ModelProto, plan: _Plan, values: Sequence[onnx.ValueInfoProto]) -> None:

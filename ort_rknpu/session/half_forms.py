@@ -7,7 +7,7 @@ or layer tables and gives its simulator's bits; which one applies is read from t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -148,7 +148,7 @@ def _cascade(rewriter: _Rewriter, source: str, target: str, shape: tuple[int, ..
 
 
 def _mean(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
-    """The sum times 1/n, which is a weight and rounded as one; a cascade where the compiler made several stages."""
+    """The sum times 1/n, which is a weight and rounded as one; a cascade, as for GlobalAveragePool, of large images."""
     shape = rewriter.index.shape(node.input[0])
     axes = attribute(node, "axes")
     if axes is None and len(node.input) > 1 and node.input[1]:
@@ -158,7 +158,7 @@ def _mean(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGrou
         return
     positive = sorted(axis % len(shape) for axis in axes)  # type: ignore[attr-defined]
     keep = attribute(node, "keepdims", 1)
-    if len(shape) == 4 and positive == [2, 3] and keep and _convolved(rows) > 1:
+    if len(shape) == 4 and positive == [2, 3] and keep and max(shape[2:]) > _CASCADE_KERNEL:
         rewriter.replace(node, list(_cascade(rewriter, node.input[0], node.output[0], shape)), split=True)
         return
     count = int(np.prod([shape[axis] for axis in positive]))
@@ -177,6 +177,63 @@ def _scaled(rewriter: _Rewriter, node: onnx.NodeProto, total: onnx.NodeProto, we
     rounded = rewriter.constant(f"{node.output[0]}/weight", weight.astype(np.float16).astype(weight.dtype))
     scale = helper.make_node("Mul", [total.output[0], rounded], node.output)
     rewriter.replace(node, [total, scale])
+
+
+def is_anchor(index: GraphIndex, node: onnx.NodeProto) -> bool:
+    """Whether a node is one the compiler turns into a convolution with constant weights."""
+    if node.op_type in ("Conv", "ConvTranspose", "Gemm"):
+        return True
+    return node.op_type == "MatMul" and any(name in index.computed for name in node.input)
+
+
+def affine_chain(index: GraphIndex, identity: str, members: Collection[str]) -> list[str]:
+    """A convolution and what is folded into it: nodes of ``members`` that scale or shift its result by constants."""
+    chain = [identity]
+    while (reader := index.single_reader(index.nodes[chain[-1]].output[0])) is not None and reader in members:
+        node = index.nodes[reader]
+        others = [name for name in node.input if name != index.nodes[chain[-1]].output[0]]
+        affine = node.op_type in ("Add", "Sub", "Mul", "Div", "BatchNormalization")
+        if not affine or not all(name in index.computed for name in others):
+            break
+        chain.append(reader)
+    return chain
+
+
+def _tanh_gelu(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
+    """The tanh form of GELU as the erf form: the compiler has only that one."""
+    index = rewriter.index
+    group = next((row for row in rows if row.op.endswith("Gelu")), None)
+    if group is None:
+        return
+    members = {identity for identity in group.nodes if identity in index.nodes}
+    for identity in [i for i in members if is_anchor(index, index.nodes[i])]:
+        members -= set(affine_chain(index, identity, members))
+    read = {name for identity in members for name in index.nodes[identity].input if name not in index.computed}
+    written = {name for identity in members for name in index.nodes[identity].output}
+    sources, results = read - written, written - read
+    if len(sources) != 1 or len(results) != 1:
+        return
+    (x,), (output,) = sources, results
+    dtype = FLOAT_TYPES[index.elem_type(x)]
+    root, one, half = (
+        rewriter.constant(f"{output}/{name}", np.array(value, dtype))
+        for name, value in (("sqrt2", np.sqrt(2)), ("one", 1), ("half", 0.5))
+    )
+    names = [f"{output}/{name}" for name in ("scaled", "erf", "plus", "product")]
+    last = index.nodes[index.producer[output]]
+    for identity in members - {node_id(last)}:
+        rewriter.fold_away(index.nodes[identity])
+    rewriter.gone.add(node_id(last))
+    rewriter.replace(
+        last,
+        [
+            helper.make_node("Div", [x, root], names[:1]),
+            helper.make_node("Erf", names[:1], names[1:2]),
+            helper.make_node("Add", [names[1], one], names[2:3]),
+            helper.make_node("Mul", [x, names[2]], names[3:]),
+            helper.make_node("Mul", [names[3], half], [output]),
+        ],
+    )
 
 
 def _average_pool(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
@@ -223,10 +280,13 @@ def _euclidean_norm(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Co
 
 
 def _affine(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
-    """A normalisation whose scale and bias became a Mul and an Add behind exNorm."""
+    """A normalisation whose scale and bias became a Mul and an Add behind exNorm, which scales per channel alone."""
     names = {row.op for row in rows}
     scale, bias = (rewriter.index.constant(name) if name else None for name in (*node.input[1:3], "", "")[:2])
-    if scale is None or not {"exNorm", "Mul"} <= names:
+    if scale is None or "exNorm" not in names:
+        return
+    several_axes = sum(size > 1 for size in scale.shape) > 1 and not (scale == 1).all()
+    if "Mul" not in names and not several_axes:
         return
     output, dtype = node.output[0], scale.dtype
     shape = (-1, *[1] * (len(rewriter.index.shape(node.input[0]) or ()) - 2))
@@ -369,6 +429,7 @@ _FORMS: dict[str, Callable[[_Rewriter, onnx.NodeProto, Sequence[CompiledGroup]],
     "LayerNormalization": _affine,
     "ReduceL2": _euclidean_norm,
     "ReduceMean": _mean,
+    "Tanh": _tanh_gelu,
 }
 
 

@@ -1,0 +1,64 @@
+"""The page on NPU numerics: what is rounded, and how near it is to the vendor's simulator, per op."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+
+RESULTS = Path(__file__).resolve().parents[1] / "data" / "simulator.json"
+
+_TEXT = """# NPU numerics
+
+With `numerics="npu"` and `precision="fp16"` a session computes what the vendor's simulator (rknn-toolkit2 2.3.2) was
+measured to compute:
+
+- The result of every compiled op is rounded to float16, to nearest even, subnormals kept; 65520 and above become
+  infinity, and stay so. `overflow="saturate"` stops at 65504 instead, `count_overflow="1"` counts.
+- Sums inside one op run in float32. Recurrent layers round nothing inside.
+- Weights are rounded to float16. Biases of convolutions, matrix products and recurrent layers, slopes of PRelu and the
+  parameters of a BatchNormalization that stays one are float32.
+- Scales by constants, BatchNormalization and biases behind a convolution are folded into it before its weights are
+  rounded. Division by a constant is a multiplication by the rounded reciprocal. Means are sums times the rounded 1/n,
+  global ones a cascade of 7x7 stages with the weight n^(-1/stages).
+- A convolution is rounded before the activation or the residual sum that the layer table shows fused to it.
+  `fused="once"` rounds such a row once instead.
+- A graph input is not rounded before the first op that reads it, unless the compiler puts a Reshape or Transpose
+  between.
+- Tensors that CPU ops write stay float32 (`cpu_numerics="float32"`, as ONNX Runtime's CPU provider has them) or are
+  rounded too (`cpu_numerics="fp16"`, as the vendor's runtime keeps them, and its simulator).
+
+## Agreement with the simulator
+
+Recorded models, run with `cpu_numerics="fp16"` for rk3588: how many are equal bit for bit, how many of all output
+values are, and the largest distance in float16 steps. *dump*: the toolkit's own `check3_fuse_ops.onnx`; *source*: the
+model it was made from, whose compiled ops are predicted. `python -m benchmarks.simulator` measures it anew.
+"""
+
+_NOTES = """
+What is left: GELU and Mish end in another library's erf, tanh and log; sums of convolutions run in another order. The
+source of exSDPAttention/MISMATCH_mask_then_scale and of exSoftmaxMask/all_masked_-inf means something else than the
+toolkit's dump of it (`ort-rknpu diff` says so). The other distances beyond 1 stem from compiled ops that are not
+predicted as the toolkit has them.
+"""
+
+
+def page() -> str:
+    """The text of docs/generated/numerics.md."""
+    results = json.loads(RESULTS.read_text("utf-8"))
+    rows: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+    for name, found in results.items():
+        op, case, form = name.split("/")
+        label = case if op in ("_models", "probes") else op
+        rows[label, "dump" if form == "fused" else "source"].append(found)
+    lines = [
+        "| op or model | form | models | bit-equal | values equal | largest distance |",
+        "|---|---|---|---|---|---|",
+    ]
+    for (label, form), found in sorted(rows.items()):
+        values = sum(row["values"] for row in found)
+        equal = sum(row["values"] * row["equal"] for row in found) / values
+        exact = sum(not row["ulp"] for row in found)
+        distance = max(row["ulp"] for row in found)
+        lines.append(f"| {label} | {form} | {len(found)} | {exact} | {equal:.1%} | {distance} |")
+    return "\n".join([_TEXT, *lines, _NOTES])
