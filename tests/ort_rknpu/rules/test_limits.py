@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 
+from ort_rknpu.errors import RuleDataError
 from ort_rknpu.graph import Op
 from ort_rknpu.rules.documented import Judge, npu_clauses, place
-from ort_rknpu.targets.ruledata import load_group
+from ort_rknpu.targets.ruledata import load_group, parse_group, read_json
 from ort_rknpu.targets.rules import Limit, OpRule
 from ort_rknpu.targets.socs import Target, socs
 from tests.ort_rknpu.rules import samples
@@ -234,3 +236,13 @@ def test_one_judge_answers_for_many_socs_as_each_alone(group: str, name: str) ->
     for op in (Op(name, [data((2, 3, 5, 7), "int64")], []), build(rule), with_rank(build(rule), 5)):
         judge = Judge(op)
         assert [judge.place(target) for target in targets] == [place(op, target) for target in targets]
+
+
+@pytest.mark.parametrize("limit", ["1..3", {"require": "colour > 1"}, {"when": "colour > 1", "in": [1]}])
+def test_a_limit_on_a_value_that_the_family_lacks_is_a_rule_error(limit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    data_of_group = copy.deepcopy(read_json("rk3588.json"))
+    data_of_group["ops"]["Relu"]["limits"]["colour"] = limit
+    rules = parse_group("rk3588.json", data_of_group)
+    monkeypatch.setattr("ort_rknpu.rules.documented.load_group", lambda group: rules)
+    with pytest.raises(RuleDataError, match="colour"):
+        place(sample("Relu"), Target(socs()["rk3588"], "fp16"))
