@@ -17,6 +17,7 @@ from ort_rknpu.compiler.passes import (
     mesh,
     normalise,
     norms,
+    pools,
     recurrent,
     reductions,
     remove_no_ops,
@@ -24,6 +25,7 @@ from ort_rknpu.compiler.passes import (
     split_heads,
     swap_reshape,
     swap_transpose,
+    volumes,
     windows,
     wrap_rank,
 )
@@ -124,9 +126,16 @@ CONVERT = Stage(
         reductions.cumsum,
         matmul.matmul_to_exmatmul,
         matmul.gemm_to_exmatmul,
+        volumes.volume_to_map,
+        volumes.global_pool,
+        pools.global_max_pool,
+        pools.max_pool,
+        pools.upsample,
+        pools.data_convert,
         convolutions.average_pool,
         convolutions.global_average_pool,
         convolutions.depth_to_space,
+        convolutions.stride_up,
         convolutions.large_dilation,
         wrap_rank.wrap_elementwise,
         wrap_rank.wrap_axis,
@@ -192,4 +201,6 @@ def features_of(target: Target) -> frozenset[str]:
         found.add(convolutions.AVERAGE_POOL_AS_CONV)
     if target.group not in _POWER_OF_TWO_STRIDE_UP:
         found.add(convolutions.ANY_STRIDE_UP)
+    if target.toolkit != "2.3.2":
+        found |= {pools.WIDE_POOL, convolutions.STRIDES_IN_STEPS}
     return frozenset(found)

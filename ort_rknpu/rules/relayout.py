@@ -65,8 +65,8 @@ def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu)
 
     It does not from plain to plain, from packed to packed with the same pixels and whole packs of channels, or where
     single pixels of whole packs look the same either way. Coming from a CPU op, a tensor that keeps batch and channels
-    is packed before the Reshape. A model input of rank 4 is packed when the NPU reads it. The CPU kernels named in
-    ``packed_on_cpu`` work on packed tensors.
+    is packed before the Reshape. A model input of rank 4 is packed only where it keeps them too and an op that computes
+    reads it, no Transpose. The CPU kernels named in ``packed_on_cpu`` work on packed tensors.
     """
     shapes = _shapes(op)
     if shapes is None:
@@ -79,7 +79,8 @@ def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu)
     if plain_before and plain_after:
         return
     readers = op.outputs[0].consumers()
-    if len(before) == 4 and _from_model_input(op.inputs[0]) and (plain_after or not readers):
+    moved = len(after) != 4 or before[:2] != after[:2] or any(reader.op_type == "Transpose" for reader in readers)
+    if len(before) == 4 and _from_model_input(op.inputs[0]) and (plain_after or not readers or moved):
         yield Violation(f"{what} straight from the model input", "a rank-4 model input that the NPU reads first")
     elif not plain_before and not plain_after:
         if not _same_packed(before, after, size):

@@ -18,6 +18,8 @@ AVERAGE_POOL_AS_CONV = "average_pool_as_conv"
 """Feature of targets that compile every AveragePool to a Conv."""
 ANY_STRIDE_UP = "any_stride_up"
 """Feature of targets whose ConvTranspose takes other strides than 1, 2, 4 and 8."""
+STRIDES_IN_STEPS = "strides_in_steps"
+"""Feature of toolkits that take a stride of 16 as 8 and 2, one ConvTranspose after another."""
 LARGEST_DILATION = 31
 """The largest dilation the compiler leaves to the hardware (measured 2.3.2: probes Conv dilations)."""
 
@@ -84,6 +86,28 @@ def depth_to_space(op: Op, context: Context) -> bool:
         "ConvTranspose", [source, weight], [shape_of(op.outputs[0])], op.origins, attributes, base=op.name
     )
     context.replace(op, new.outputs[0])
+    return True
+
+
+@rewrite("convert_deconv_to_conv", "ConvTranspose")
+def stride_up(op: Op, context: Context) -> bool:
+    """A ConvTranspose of another stride than 1, 2, 4, 8 spreads its input on the CPU and becomes a Conv."""
+    source, weight = op.inputs[0], op.inputs[1]
+    if source is None or weight is None or source.rank != 4 or not known(op) or ANY_STRIDE_UP in context.features:
+        return False
+    strides = op.attr("strides") or [1, 1]
+    own = {1, 2, 4, 8} | ({16} if STRIDES_IN_STEPS in context.features else set())
+    if set(strides) <= own:
+        return False
+    kernel = list(shape_of(weight)[2:])
+    n, c = shape_of(source)[:2]
+    out = shape_of(op.outputs[0])
+    spread = (n, c, out[2] + kernel[0] - 1, out[3] + kernel[1] - 1)
+    x = context.add("exConvTransposePad", [source], [spread], op.origins, base="pad").outputs[0]
+    attributes = {"kernel_shape": kernel, "strides": [1, 1], "pads": [0, 0, 0, 0], "group": op.attr("group", 1)}
+    kernels = Value(context.unique("kernel"), (out[1], shape_of(weight)[0], *kernel), weight.dtype, constant=True)
+    conv = context.add("Conv", [x, kernels, *op.inputs[2:]], [out], op.origins, attributes, base=op.name)
+    context.replace(op, conv.outputs[0])
     return True
 
 
