@@ -6,10 +6,13 @@ export class GraphView {
   constructor(host, nodes, select) {
     this.nodes = nodes;
     this.select = select;
-    this.at = layout(nodes.map((node) => node.inputs));
+    this.at = new Array(nodes.length);
+    this.boxes = new Array(nodes.length);
+    this.blocks = layout(nodes.map((node) => node.inputs), this.at);
     this.scale = 1;
     this.offset = { x: 0, y: 0 };
     this.stage = svg("g");
+    this.pieces = [];
     this.root = svg(
       "svg",
       { role: "group", "aria-label": "network graph; arrow keys move between nodes, plus and minus zoom", tabindex: "0" },
@@ -23,43 +26,76 @@ export class GraphView {
       element("button", { type: "button", onclick: () => this.fit() }, "Fit"),
     );
     host.append(this.root, this.buttons);
-    this.draw();
+    this.drawBlock();
+    this.drawRest();
     this.listen();
     this.start();
   }
 
-  draw() {
+  // Draws the next block; false once there is none left.
+  drawBlock() {
+    const { value: block, done } = this.blocks.next();
+    if (done) return false;
     const edges = [];
-    this.nodes.forEach((node, index) => {
-      for (const producer of node.inputs) edges.push(curve(this.at[producer], this.at[index]));
-    });
-    this.stage.append(svg("path", { class: "edges", d: edges.join("") }));
-    this.boxes = this.nodes.map((node, index) => {
+    for (const index of block) {
+      for (const producer of this.nodes[index].inputs) {
+        if (this.at[producer]) edges.push(curve(this.at[producer], this.at[index]));
+      }
+    }
+    const ys = block.map((index) => this.at[index].y);
+    const reach = block.flatMap((index) => this.nodes[index].inputs.filter((p) => this.at[p]).map((p) => this.at[p].y));
+    const path = svg("path", { class: "edges", d: edges.join("") });
+    const group = svg("g");
+    this.stage.append(path, group);
+    this.pieces.push({ shape: path, top: Math.min(least(reach), least(ys)), bottom: most(ys) });
+    this.pieces.push({ shape: group, top: least(ys), bottom: most(ys) });
+    for (const index of block) {
+      const node = this.nodes[index];
       const { x, y } = this.at[index];
-      const box = svg(
+      this.boxes[index] = svg(
         "g",
         { transform: `translate(${x - NODE.width / 2},${y - NODE.height / 2})`, "data-node": index },
         svg("rect", { width: NODE.width, height: NODE.height, rx: 7 }),
         svg("text", { x: 8, y: 14, class: "op" }, shorten(node.op, 20)),
         svg("text", { x: 8, y: 27, class: "name" }, shorten(node.name, 23)),
       );
-      this.stage.append(box);
-      return box;
+      if (this.target) this.paintBox(index);
+      group.append(this.boxes[index]);
+    }
+    this.cull();
+    return true;
+  }
+
+  drawRest() {
+    setTimeout(() => {
+      if (this.drawBlock()) this.drawRest();
+      else document.documentElement.dataset.complete = "true";
     });
+  }
+
+  drawAll() {
+    while (this.drawBlock());
   }
 
   paint(target, matches) {
-    this.boxes.forEach((box, index) => {
-      const verdict = target.verdicts[index];
-      const faint = matches && !matches.has(index) ? " faint" : "";
-      const mark = target.marked === index ? " marked" : "";
-      box.setAttribute("class", `node v-${slug(verdict)}${faint}${mark}${index === this.selected ? " selected" : ""}`);
-      box.setAttribute("role", "button");
-      box.setAttribute("aria-label", `${this.nodes[index].op} ${this.nodes[index].name}: ${VERDICTS[verdict] ?? verdict}`);
-    });
+    this.target = target;
+    this.matches = matches;
+    this.boxes.forEach((_, index) => this.paintBox(index));
+  }
+
+  paintBox(index) {
+    const verdict = this.target.verdicts[index];
+    const faint = this.matches && !this.matches.has(index) ? " faint" : "";
+    const mark = this.target.marked === index ? " marked" : "";
+    const chosen = index === this.selected ? " selected" : "";
+    const box = this.boxes[index];
+    box.setAttribute("class", `node v-${slug(verdict)}${faint}${mark}${chosen}`);
+    box.setAttribute("role", "button");
+    box.setAttribute("aria-label", `${this.nodes[index].op} ${this.nodes[index].name}: ${VERDICTS[verdict] ?? verdict}`);
   }
 
   show(index, move) {
+    if (!this.boxes[index]) this.drawAll();
     this.boxes[this.selected]?.classList.remove("selected");
     this.selected = index;
     this.boxes[index].classList.add("selected");
@@ -84,6 +120,7 @@ export class GraphView {
   }
 
   fit() {
+    this.drawAll();
     const { width, height } = this.size();
     const xs = this.at.map((p) => p.x);
     const ys = this.at.map((p) => p.y);
@@ -107,6 +144,19 @@ export class GraphView {
   apply() {
     this.stage.setAttribute("transform", `translate(${this.offset.x},${this.offset.y}) scale(${this.scale})`);
     this.root.classList.toggle("far", this.scale < 0.35);
+    this.cull();
+  }
+
+  // What lies outside the window is not drawn: a long network moves as smoothly as a short one.
+  cull() {
+    const { height } = this.size();
+    const [first, last] = [-this.offset.y / this.scale - 60, (height - this.offset.y) / this.scale + 60];
+    for (const piece of this.pieces) {
+      const hidden = piece.bottom < first || piece.top > last;
+      if (hidden === piece.hidden) continue;
+      piece.hidden = hidden;
+      piece.shape.setAttribute("display", hidden ? "none" : "inline");
+    }
   }
 
   listen() {

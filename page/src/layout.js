@@ -3,23 +3,24 @@
 import dagre from "@dagrejs/dagre";
 
 export const NODE = { width: 148, height: 34 };
-const BLOCK = 120;
+const BLOCK = 60;
 const LONGEST_EDGE = 12;
 const GAP = 34;
 
-// producers[i]: indices of the nodes that node i reads, all smaller in execution order once sorted.
-export function layout(producers) {
+// producers[i]: indices of the nodes that node i reads. Yields the nodes of each block once `position` holds theirs,
+// so that the first screen need not wait for the last one.
+export function* layout(producers, position) {
   const rank = ranks(producers);
   const order = [...producers.keys()].sort((a, b) => rank[a] - rank[b] || a - b);
-  const position = new Array(producers.length);
   let top = 0;
   for (let start = 0; start < order.length; ) {
     let end = Math.min(start + BLOCK, order.length);
     while (end < order.length && rank[order[end]] === rank[order[end - 1]]) end += 1;
-    top = placeBlock(order.slice(start, end), producers, rank, position, top) + GAP;
+    const block = order.slice(start, end);
+    top = placeBlock(block, producers, rank, position, top) + GAP;
+    yield block;
     start = end;
   }
-  return position;
 }
 
 function ranks(producers) {
