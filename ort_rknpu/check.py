@@ -75,7 +75,7 @@ def check(
             else _result(view, target, rules, next(judged), sizes[target.precision], notes)
             for target, notes in targets
         )
-    return Report(view.name, results, {value.name: _type(value) for value in view.graph.values()})
+    return Report(view.name, results, {value.name: value.type_text for value in view.graph.values()})
 
 
 def resolve_targets(
@@ -271,11 +271,6 @@ def _freeze(value: Any) -> Any:
 
 def _sizes(graph: Graph, precision: str) -> dict[str, int | None]:
     return {value.name: tensor_bytes(value, precision) for value in graph.values() if not value.constant}
-
-
-def _type(value: Value) -> str:
-    dims = "?" if value.shape is None else ",".join("?" if dim is None else str(dim) for dim in value.shape)
-    return f"{value.dtype or '?'}[{dims}]"
 
 
 def _result(

@@ -62,6 +62,12 @@ class Value:
                 return None
         return self.shape  # type: ignore[return-value]
 
+    @property
+    def type_text(self) -> str:
+        """Dtype and shape as people write them: ``float32[1,3,640,640]``, ``?`` for what is not known."""
+        dims = "?" if self.shape is None else ",".join("?" if dim is None else str(dim) for dim in self.shape)
+        return f"{self.dtype or '?'}[{dims}]"
+
     def consumers(self) -> list[Op]:
         """The ops that read this value, each once, in order of first use."""
         return list(dict.fromkeys(op for op, _ in self.uses))

@@ -124,6 +124,9 @@ def compare(
         measured.tensors(outputs),
         tuple(partitions),
         found,
+        measured.tensors(name for name in assignment.index.producer if measured.measured(name)),
+        assignment.result,
+        assignment.types,
     )
 
 
@@ -183,6 +186,10 @@ class _Measurements:
                 else:
                     accumulators[name] = None
         self._found.update((name, None if found is None else found.result()) for name, found in accumulators.items())
+
+    def measured(self, name: str) -> bool:
+        """Whether the tensor was asked for."""
+        return name in self._found
 
     def get(self, name: str) -> Metrics | None:
         """The metrics of one tensor, None where the two runs cannot be compared."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -12,6 +13,7 @@ from rich.text import Text
 from ort_rknpu.compare.metrics import Metrics
 from ort_rknpu.compare.result import Result, json_value
 from ort_rknpu.present.text import to_text
+from ort_rknpu.report import TargetResult
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ class Comparison(Result):
         outputs: the model's outputs.
         partitions: in execution order.
         contributors: the ops that add most noise, largest first.
+        tensors: every result that was measured, in execution order.
+        target: the check's answer for the target; not part of the JSON.
+        values: dtype and shape of tensors, for the page.
     """
 
     model: str
@@ -125,6 +130,9 @@ class Comparison(Result):
     outputs: tuple[TensorComparison, ...]
     partitions: tuple[PartitionComparison, ...]
     contributors: tuple[Contributor, ...]
+    tensors: tuple[TensorComparison, ...]
+    target: TargetResult = field(repr=False, compare=False)
+    values: Mapping[str, str] = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON values; infinities and NaN are strings."""
@@ -135,14 +143,21 @@ class Comparison(Result):
             "outputs": [tensor.to_dict() for tensor in self.outputs],
             "partitions": [partition.to_dict() for partition in self.partitions],
             "contributors": [json_value(asdict(found)) for found in self.contributors],
+            "tensors": [tensor.to_dict() for tensor in self.tensors],
         }
 
     def __str__(self) -> str:
         return to_text(self.view()).rstrip("\n")
 
+    def to_html(self) -> str:
+        """The network with the drift along it, as a page of its own."""
+        from ort_rknpu.compare.page import comparison_page
+
+        return comparison_page(self)
+
     def view(self) -> RenderableType:
         """The comparison for a rich console."""
-        parts: list[RenderableType] = [Text(self._sentence())]
+        parts: list[RenderableType] = [Text(self.sentence())]
         parts.append(_tensors("outputs", self.outputs))
         parts.append(self._devices())
         parts.append(self._partitions())
@@ -161,7 +176,8 @@ class Comparison(Result):
             parts.append(self._contributors())
         return Group(*parts)
 
-    def _sentence(self) -> str:
+    def sentence(self) -> str:
+        """One line that a person can quote."""
         worst = min(self.outputs, key=lambda tensor: tensor.metrics.sqnr_db, default=None)
         ending = "" if worst is None else f"; worst output {worst.name} with {_decibel(worst.metrics.sqnr_db)}"
         noun = "batch" if self.batches == 1 else "batches"

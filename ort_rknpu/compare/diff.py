@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from custom_ops.loading import Source, read_model
 from ort_rknpu.compare.probe import Probe
 from ort_rknpu.compare.result import Result, json_value
 from ort_rknpu.errors import ModelError
+from ort_rknpu.model import Model, NodeInfo
+from ort_rknpu.report import NodeResult
 from ort_rknpu.session.feeds import random_feeds
 from ort_rknpu.session.proto import GraphIndex
 
@@ -71,6 +73,9 @@ class Difference(Result):
         compared: number of tensors that exist in both models.
         rtol, atol: a difference counts beyond ``atol + rtol * |y|``.
         differs: some output or inner tensor is beyond that.
+        errors: largest difference relative to ``1 + |y|`` of every tensor that was compared, by its name in the dump.
+        nodes: the dump's nodes; the verdict says whether what a node writes is the same.
+        values: dtype and shape of the dump's tensors, for the page.
     """
 
     outputs: dict[str, float]
@@ -79,6 +84,9 @@ class Difference(Result):
     rtol: float
     atol: float
     differs: bool
+    errors: Mapping[str, float] = field(repr=False)
+    nodes: tuple[NodeResult, ...] = field(repr=False, compare=False)
+    values: Mapping[str, str] = field(repr=False, compare=False)
 
     @property
     def first(self) -> TensorDifference | None:
@@ -96,6 +104,12 @@ class Difference(Result):
             "outputs": json_value(self.outputs),
             "tensors": [json_value(asdict(found)) for found in self.tensors],
         }
+
+    def to_html(self) -> str:
+        """The dump's network with the first node that differs marked, as a page of its own."""
+        from ort_rknpu.compare.page import difference_page
+
+        return difference_page(self)
 
     def __str__(self) -> str:
         lines = []
@@ -147,9 +161,29 @@ def diff(
     tensors = tuple(_beginnings(_Ancestry(index, measured), pairs, measured))
     outputs = {pairs[name]: measured[name].max_rel for name in pairs if name in index.outputs}
     significant = any(measured[name].significant for name in pairs if name in index.outputs)
+    dump = Model.load(fused)
     return Difference(
-        outputs, tensors, len(pairs), rtol, atol, significant or any(found.significant for found in tensors)
+        outputs,
+        tensors,
+        len(pairs),
+        rtol,
+        atol,
+        significant or any(found.significant for found in tensors),
+        {name: measured[name].max_rel for name in pairs},
+        tuple(_node(info, measured) for info in dump.nodes),
+        {value.name: value.type_text for value in dump.graph.values()},
     )
+
+
+def _node(info: NodeInfo, measured: Mapping[str, _Measured]) -> NodeResult:
+    found = [measured[name] for name in info.outputs if name in measured]
+    if not found:
+        verdict = "not compared"
+    elif any(one.significant for one in found):
+        verdict = "differs"
+    else:
+        verdict = "small difference" if any(one.max_rel > NOISE for one in found) else "same"
+    return NodeResult(info.name, info.op_type, info.domain, info.outputs, verdict, (), None, (), inputs=info.inputs)
 
 
 def _check_interfaces(source: GraphIndex, fused: GraphIndex) -> None:

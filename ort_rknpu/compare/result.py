@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any
 
-from ort_rknpu.present.plain import text_fragment, text_page
+from ort_rknpu.present.html import embed
 
 
 def json_value(value: Any) -> Any:
@@ -35,9 +35,9 @@ class Result(ABC):
         """The result as a JSON document; the same result gives the same text."""
         return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
 
+    @abstractmethod
     def to_html(self) -> str:
         """The result as a page of its own."""
-        return text_page(type(self).__name__, str(self))
 
     def _repr_html_(self) -> str:
-        return text_fragment(str(self))
+        return embed(self.to_html())

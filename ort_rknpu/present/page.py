@@ -22,13 +22,13 @@ def report_data(report: Report, sentences: Sequence[str]) -> dict[str, Any]:
         report: at least one target.
         sentences: one summary per target, as a person would quote it.
     """
-    clauses = _Clauses()
+    clauses = ClauseTable()
     nodes = report.targets[0].nodes if report.targets else ()
     targets = [target_data(target, sentence, clauses) for target, sentence in zip(report.targets, sentences)]
     return {"nodes": network(nodes, report.values), "targets": targets, "clauses": clauses.rows}
 
 
-class _Clauses:
+class ClauseTable:
     """A table of clauses without repetition; a node refers to rows of it."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Clauses:
         return result
 
 
-def target_data(target: TargetResult, sentence: str, clauses: _Clauses) -> dict[str, Any]:
+def target_data(target: TargetResult, sentence: str, clauses: ClauseTable) -> dict[str, Any]:
     """One tab: the verdict, partition, reasons and compiled rows of each node."""
     return {
         "label": target.label,

@@ -31,12 +31,14 @@ class Assignment:
         result: the check's answer.
         groups: what each compiled op computes.
         values: type and shape of every tensor of the main graph that is known; a dynamic batch counts as 1.
+        types: dtype and shape of tensors in words.
     """
 
     proto: onnx.ModelProto
     result: TargetResult
     groups: tuple[CompiledGroup, ...]
     values: tuple[onnx.ValueInfoProto, ...]
+    types: Mapping[str, str]
 
     @cached_property
     def index(self) -> GraphIndex:
@@ -202,7 +204,7 @@ def assign(source: Source, options: ProviderOptions) -> Assignment:
         for row in result.compiled
         if row.nodes
     )
-    return Assignment(proto, result, groups, tuple(_values(model)))
+    return Assignment(proto, result, groups, tuple(_values(model)), report.values)
 
 
 def _single_batch(proto: onnx.ModelProto) -> Mapping[str, list[Dim]]:

@@ -33,6 +33,10 @@ export const VERDICTS = {
   unknown: "not decidable",
   supported: "supported",
   "not covered": "not covered",
+  same: "same as in the source model",
+  "small difference": "differs a little, within the tolerance",
+  differs: "differs from the source model",
+  "not compared": "no tensor of this name in the source model",
 };
 
 export const slug = (verdict) => verdict.replace(" ", "-");

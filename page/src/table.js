@@ -13,10 +13,11 @@ export class NodeTable {
     this.count = element("p", { class: "count", role: "status" });
     this.body = element("tbody");
     const head = element("tr", {}, ...["Node", "Operator", "Verdict", "Reason"].map((t) => element("th", { scope: "col" }, t)));
+    this.scroll = element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), this.body));
     host.append(
       element("form", { class: "filters", onsubmit: (event) => event.preventDefault() }, this.search, this.verdict, this.op, this.reason),
       this.count,
-      element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), this.body)),
+      this.scroll,
     );
     for (const control of [this.search, this.verdict, this.op, this.reason]) {
       for (const event of ["input", "change"]) control.addEventListener(event, () => this.filter());
@@ -68,7 +69,7 @@ export class NodeTable {
     this.rows[this.selected]?.removeAttribute("aria-selected");
     this.selected = index;
     this.rows[index].setAttribute("aria-selected", "true");
-    if (move) this.rows[index].scrollIntoView({ block: "nearest" });
+    if (move) this.scroll.scrollTop = this.rows[index].offsetTop - this.scroll.clientHeight / 2;
   }
 }
 

@@ -16,11 +16,14 @@ from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
 
 import ort_rknpu
+from ort_rknpu.compare.compare import compare
+from ort_rknpu.compare.diff import diff
 from ort_rknpu.present.html import render
 from ort_rknpu.report import Report
 from tests.ort_rknpu.graphs import make_model, tensor
 from tests.ort_rknpu.present.browser import chromium
 
+EXOPS = Path(__file__).parents[2] / "data" / "exops"
 HOSTILE = "</script><script>document.title='owned'</script>\"'><img src=x onerror=\"document.title='owned'\">🦊&lt;"
 
 
@@ -140,6 +143,26 @@ def test_the_drift_plot_marks_overflow(browser: Chrome, report: Report, tmp_path
     assert show(browser, render("t", "s", page), tmp_path) == []
     assert len(browser.find_elements(By.CSS_SELECTOR, ".drift .dot")) == 1
     assert len(browser.find_elements(By.CSS_SELECTOR, ".drift .overflow")) == 1
+
+
+def test_compare_shows_the_drift_along_the_network(browser: Chrome, tmp_path: Path) -> None:
+    found = compare(EXOPS / "_models" / "vit" / "source.onnx", "rk3588")
+    assert show(browser, found.to_html(), tmp_path) == []
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".drift .dot")) == len(found.tensors)
+    browser.find_element(By.CSS_SELECTOR, ".plot summary").click()
+    worst = browser.find_element(By.CSS_SELECTOR, ".plot tbody button")
+    worst.click()
+    assert worst.text in browser.find_element(By.CSS_SELECTOR, ".detail .fact").text
+
+
+def test_diff_opens_at_the_node_that_differs(browser: Chrome, tmp_path: Path) -> None:
+    case = EXOPS / "exSDPAttention" / "MISMATCH_mask_then_scale"
+    found = diff(case / "source.onnx", case / "fused.onnx")
+    assert show(browser, found.to_html(), tmp_path) == []
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".graph .marked")) == 1
+    detail = browser.find_element(By.CSS_SELECTOR, ".detail").text
+    assert "exSDPAttention" in detail
+    assert "differs by up to" in detail
 
 
 @pytest.mark.parametrize("width", [420, 1400])
