@@ -22,7 +22,7 @@ from ort_rknpu.session.proto import FLOAT_TYPES, GraphIndex, drop_unused_constan
 FusedRounding = Literal["simulator", "once"]
 
 OVERFLOW_OUTPUT = "ort_rknpu.overflows"
-"""Graph output (int64, one count per tensor of :attr:`HalfModel.rounded`) of a model that counts overflows."""
+"""Graph output (int64, one count per tensor of :attr:`HalfModel.counted`) of a model that counts overflows."""
 
 DISABLED_OPTIMIZERS = ("LayerNormFusion", "LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 """Graph optimisers of ONNX Runtime that look through Casts, and so would take a rounding for mixed precision."""
@@ -55,6 +55,15 @@ MOVES = frozenset(
     }
 )
 """Ops whose output values are values of their inputs (or 0): rounded inputs give rounded outputs."""
+
+_SHRINKS = frozenset(
+    {
+        *("Sigmoid", "HardSigmoid", "Tanh", "Erf", "Relu", "HardSwish", "Softmax", "Elu", "AveragePool"),
+        *("exSwish", "exGelu", "exMish", "exHardSwish", "exSoftmax13", "exSoftmaxMask"),
+    }
+)
+"""Ops whose results are no larger than 1 or than the largest value they read: what was finite stays so."""
+_SHRINKING_ROWS = ("ExSwish", "exSwish", "ExGelu", "exGelu", "exMish", "HardSwish")
 
 _CLAMPS = frozenset({"Relu", "Clip"})
 """Monotone clamps: rounding before and after one gives what rounding after it alone gives."""
@@ -102,15 +111,18 @@ class HalfModel:
     Attributes:
         model: the rewritten model; inputs and outputs keep their names and types.
         rounded: the tensors that are rounded, in graph order.
+        counted: those in which values can overflow that were finite before, in the order of the counts.
     """
 
     model: onnx.ModelProto
     rounded: tuple[str, ...]
+    counted: tuple[str, ...] = ()
 
 
 @dataclass
 class _Plan:
     tensors: list[str] = field(default_factory=list)
+    bounded: set[str] = field(default_factory=set)
     weights: list[tuple[str, int]] = field(default_factory=list)
     reads: list[tuple[str, int]] = field(default_factory=list)
 
@@ -143,9 +155,9 @@ def emulate_half(
     if lower is not None:
         work = lower(work)
     accurate_swish(work, values)
-    _round_tensors(work, plan.tensors, options, values)
+    rounded = _round_tensors(work, plan, options, values)
     drop_unused_constants(work.graph)
-    return HalfModel(work, tuple(plan.tensors))
+    return HalfModel(work, rounded, tuple(name for name in rounded if name not in plan.bounded))
 
 
 def _drop_initializer_inputs(graph: onnx.GraphProto) -> None:
@@ -161,7 +173,7 @@ def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRoundi
         for identity in group.nodes:
             if identity in index.nodes:
                 rows.setdefault(identity, []).append(group)
-    inner_tails = {t for group in groups for t in _tails(index, group)} if fused == "simulator" else set()
+    inner_tails = {t for g in groups for t in _tails(index, g)} if fused == "simulator" else set[str]()
     plan = _Plan()
     exact: set[str] = set()
     for identity, node in index.nodes.items():
@@ -186,9 +198,31 @@ def _plan(index: GraphIndex, groups: Sequence[CompiledGroup], fused: FusedRoundi
             if moved:
                 exact.add(name)
             elif name in inner_tails or not _is_internal(index, identity, name, mine):
+                if _stays_finite(index, node, name, mine, exact, inner_tails):
+                    plan.bounded.add(name)
                 exact.add(name)
                 plan.tensors.append(name)
     return plan
+
+
+def _stays_finite(
+    index: GraphIndex, node: onnx.NodeProto, name: str, rows: Sequence[CompiledGroup], exact: set[str], tails: set[str]
+) -> bool:
+    """Whether a result cannot overflow as long as what it is computed from, float16 already, did not."""
+    sources: Iterable[str] = node.input
+    if name in tails:
+        return False
+    if node.op_type not in _SHRINKS:
+        row = next((row for row in rows if len(row.nodes) > 1 and row.op.endswith(_SHRINKING_ROWS)), None)
+        if row is None:
+            return False
+        members = [index.nodes[identity] for identity in row.nodes if identity in index.nodes]
+        written = {output for member in members for output in member.output}
+        if written & tails:
+            return True
+        sources = {read for member in members for read in member.input} - written
+    runtime = [read for read in sources if read and read not in index.computed]
+    return all(read in exact for read in runtime if index.elem_type(read) in FLOAT_TYPES)
 
 
 def _is_internal(index: GraphIndex, identity: str, name: str, rows: Iterable[CompiledGroup]) -> bool:
@@ -290,18 +324,21 @@ def _replace_nodes(graph: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> N
 
 
 def _round_tensors(
-    model: onnx.ModelProto, tensors: Sequence[str], options: HalfOptions, values: Sequence[onnx.ValueInfoProto]
-) -> None:
+    model: onnx.ModelProto, plan: _Plan, options: HalfOptions, values: Sequence[onnx.ValueInfoProto]
+) -> tuple[str, ...]:
+    """Puts a rounding behind each tensor of the plan; returns them in the order of the graph, and of the counts."""
     index = GraphIndex(model, values)
-    wanted = set(tensors)
+    wanted = set(plan.tensors)
+    rounded: list[str] = []
     shared = _SharedConstants(model.graph)
     result: list[onnx.NodeProto] = []
-    counts: dict[str, str] = {}
+    counter = _Counter(shared)
     for node in model.graph.node:
         result.append(node)
         for position, name in enumerate(node.output):
             if name not in wanted:
                 continue
+            rounded.append(name)
             elem_type = index.elem_type(name)
             raw = source = f"{name}/unrounded"
             node.output[position] = raw
@@ -309,13 +346,14 @@ def _round_tensors(
                 source = f"{name}/saturated"
                 result.append(_saturate(raw, source, shared, elem_type, opset(model)))
             result.extend(_cast_pair(source, name, elem_type))
-            if options.count:
-                counts[name] = f"{name}/overflows"
-                result.extend(_count(raw, name, counts[name], shared, elem_type))
-    if options.count and counts:
-        result.append(helper.make_node("Concat", [counts[name] for name in tensors], [OVERFLOW_OUTPUT], axis=0))
-        model.graph.output.append(helper.make_tensor_value_info(OVERFLOW_OUTPUT, onnx.TensorProto.INT64, [len(counts)]))
+            if options.count and name not in plan.bounded:
+                result.extend(counter.add(raw, name, elem_type))
+    if options.count and counter.number:
+        result.extend(counter.finish())
+        info = helper.make_tensor_value_info(OVERFLOW_OUTPUT, onnx.TensorProto.INT64, [counter.number])
+        model.graph.output.append(info)
     _replace_nodes(model.graph, result)
+    return tuple(rounded)
 
 
 class _SharedConstants:
@@ -333,6 +371,7 @@ class _SharedConstants:
         return full
 
 
+_COUNTED_AT_ONCE = 8
 _LARGEST = 65504.0
 _OVERFLOWS_FROM = float(np.nextafter(np.float32(65520), np.float32(0)))
 """The largest float32 that still rounds to a finite float16."""
@@ -346,34 +385,69 @@ def _saturate(source: str, target: str, shared: _SharedConstants, elem_type: int
     return helper.make_node("Clip", [source, *bounds], [target], name=target)
 
 
-def _count(raw: str, rounded: str, target: str, shared: _SharedConstants, elem_type: int) -> list[onnx.NodeProto]:
-    """Counts ``|raw| >= 65520``; the exact count runs only where the sum of squares says there may be one."""
-    dtype = FLOAT_TYPES[elem_type]
-    one = shared("one", np.array([1], np.int64))
-    branch = helper.make_graph(
-        [
-            helper.make_node("Abs", [raw], [f"{target}/abs"]),
-            helper.make_node(
-                "Greater", [f"{target}/abs", shared("limit", np.array(_OVERFLOWS_FROM, dtype))], [f"{target}/over"]
-            ),
-            helper.make_node("Cast", [f"{target}/over"], [f"{target}/ones"], to=onnx.TensorProto.INT64),
-            helper.make_node("ReduceSum", [f"{target}/ones"], [f"{target}/sum"], keepdims=0),
-            helper.make_node("Reshape", [f"{target}/sum", one], [f"{target}/exact"]),
-        ],
-        "count",
-        [],
-        [helper.make_tensor_value_info(f"{target}/exact", onnx.TensorProto.INT64, [1])],
-    )
-    zero = shared("zero", np.array([0], np.int64))
-    none = helper.make_graph(
-        [helper.make_node("Identity", [zero], [f"{target}/none"])],
-        "none",
-        [],
-        [helper.make_tensor_value_info(f"{target}/none", onnx.TensorProto.INT64, [1])],
-    )
-    square = shared("square", np.array(_LARGEST**2, dtype))
-    return [
-        helper.make_node("ReduceSumSquare", [rounded], [f"{target}/squares"], name=f"{target}/squares", keepdims=0),
-        helper.make_node("Less", [f"{target}/squares", square], [f"{target}/fits"], name=f"{target}/fits"),
-        helper.make_node("If", [f"{target}/fits"], [target], name=target, then_branch=none, else_branch=branch),
-    ]
+class _Counter:
+    """Counts ``|raw| >= 65520`` of tensors in graph order.
+
+    Counting costs several passes over a tensor, a sum of squares one. So a few tensors at a time are counted only where
+    the sum of their squares is so large, or NaN, that there may be something to count.
+    """
+
+    def __init__(self, shared: _SharedConstants) -> None:
+        self._shared = shared
+        self._pending: list[tuple[str, str]] = []
+        self._elem_type: int = onnx.TensorProto.FLOAT
+        self._parts: list[str] = []
+        self.number = 0
+
+    def add(self, raw: str, rounded: str, elem_type: int) -> list[onnx.NodeProto]:
+        """Nodes for one more tensor."""
+        nodes = self._flush() if self._pending and elem_type != self._elem_type else []
+        self._elem_type = elem_type
+        self.number += 1
+        square = f"{rounded}/squares"
+        self._pending.append((raw, square))
+        nodes.append(helper.make_node("ReduceSumSquare", [rounded], [square], name=square, keepdims=0))
+        return [*nodes, *(self._flush() if len(self._pending) == _COUNTED_AT_ONCE else [])]
+
+    def finish(self) -> list[onnx.NodeProto]:
+        """Nodes for what is left, and the output."""
+        nodes = self._flush() if self._pending else []
+        return [*nodes, helper.make_node("Concat", self._parts, [OVERFLOW_OUTPUT], name=OVERFLOW_OUTPUT, axis=0)]
+
+    def _flush(self) -> list[onnx.NodeProto]:
+        pending, self._pending = self._pending, []
+        dtype, number = FLOAT_TYPES[self._elem_type], len(pending)
+        total, fits, counts = (f"{pending[-1][1]}/{word}" for word in ("total", "fit", "counts"))
+        self._parts.append(counts)
+        exact = [node for raw, square in pending for node in self._exact(raw, square, dtype)]
+        exact.append(
+            helper.make_node("Concat", [f"{square}/count" for _, square in pending], [f"{counts}/exact"], axis=0)
+        )
+        zeros = self._shared(f"zeros{number}", np.zeros(number, np.int64))
+        none = helper.make_node("Identity", [zeros], [f"{counts}/none"])
+        branches = {
+            name: helper.make_graph(
+                nodes, name, [], [helper.make_tensor_value_info(output, onnx.TensorProto.INT64, [number])]
+            )
+            for name, nodes, output in (
+                ("then_branch", [none], f"{counts}/none"),
+                ("else_branch", exact, f"{counts}/exact"),
+            )
+        }
+        limit = self._shared("square", np.array(_LARGEST**2, dtype))
+        return [
+            helper.make_node("Sum", [square for _, square in pending], [total], name=total),
+            helper.make_node("Less", [total, limit], [fits], name=fits),
+            helper.make_node("If", [fits], [counts], name=counts, **branches),
+        ]
+
+    def _exact(self, raw: str, prefix: str, dtype: type[np.floating]) -> list[onnx.NodeProto]:
+        limit = self._shared("limit", np.array(_OVERFLOWS_FROM, dtype))
+        one = self._shared("one", np.array([1], np.int64))
+        return [
+            helper.make_node("Abs", [raw], [f"{prefix}/abs"]),
+            helper.make_node("Greater", [f"{prefix}/abs", limit], [f"{prefix}/over"]),
+            helper.make_node("Cast", [f"{prefix}/over"], [f"{prefix}/ones"], to=onnx.TensorProto.INT64),
+            helper.make_node("ReduceSum", [f"{prefix}/ones"], [f"{prefix}/sum"], keepdims=0),
+            helper.make_node("Reshape", [f"{prefix}/sum", one], [f"{prefix}/count"]),
+        ]

@@ -202,9 +202,13 @@ class InferenceSession(onnxruntime.InferenceSession):
 
     @property
     def overflows(self) -> dict[str, int]:
-        """Overflows so far by tensor, where there were any (``count_overflow="1"``; not under IOBinding)."""
+        """Values that overflowed so far, by tensor, where there were any.
+
+        With ``count_overflow="1"``, over all runs but those under IOBinding. Activations and other ops that cannot make
+        a finite value infinite are left out.
+        """
         with self._count_lock:
-            counted = dict(zip(self._npu.rounded if self._npu else (), self._counts))
+            counted = dict(zip(self._npu.counted if self._npu else (), self._counts))
         return {name: count for name, count in counted.items() if count}
 
     def get_providers(self) -> list[str]:
@@ -254,7 +258,7 @@ class InferenceSession(onnxruntime.InferenceSession):
     @property
     def _counting(self) -> bool:
         asked = self._options is not None and self._options.count_overflow == "1"
-        return asked and self._npu is not None and bool(self._npu.rounded)
+        return asked and self._npu is not None and bool(self._npu.counted)
 
     def _names(self, names: Sequence[str] | None) -> list[str]:
         """The outputs to ask ONNX Runtime for; the count comes last."""

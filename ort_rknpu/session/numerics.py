@@ -26,7 +26,8 @@ class NpuModel:
 
     Attributes:
         model: without ex nodes, or with them as Python operators.
-        rounded: tensors that are rounded to float16, in graph order; what an overflow count counts.
+        rounded: tensors that are rounded to float16, in graph order.
+        counted: those of them in which overflows are counted.
         disabled_optimizers: of ONNX Runtime, for this model.
         session_entries: session configuration this model needs.
         aliases: tensor of the user's model -> the tensor here that holds what its readers see, where that is another.
@@ -34,6 +35,7 @@ class NpuModel:
 
     model: onnx.ModelProto
     rounded: tuple[str, ...] = ()
+    counted: tuple[str, ...] = ()
     disabled_optimizers: tuple[str, ...] = ()
     session_entries: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -82,7 +84,7 @@ def npu_model(
         lower,
         _widened(values, renamed),
     )
-    return NpuModel(half.model, half.rounded, DISABLED_OPTIMIZERS, aliases=renamed)
+    return NpuModel(half.model, half.rounded, half.counted, DISABLED_OPTIMIZERS, aliases=renamed)
 
 
 def _renamed(group: CompiledGroup, renamed: Mapping[str, str]) -> CompiledGroup:
