@@ -280,6 +280,30 @@ def test_a_float16_model_keeps_its_types_and_is_rounded_per_op() -> None:
     assert np.abs(found - wide).max() < 2e-2
 
 
+@pytest.mark.parametrize("given", [{}, {"numerics": "float32"}, {"precision": "int8"}])
+def test_weights_beside_the_file_are_found(tmp_path: Path, given: dict[str, str]) -> None:
+    onnx.save(
+        mixed(),
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        size_threshold=0,
+        location="m.data",
+        all_tensors_to_one_file=True,
+    )
+    providers = [(PROVIDER, {"soc": "rk3588", **given})]
+    samples = [feed(seed=seed) for seed in range(4)]
+    beside = ort_rknpu.InferenceSession(tmp_path / "m.onnx", providers=providers, calibration=samples)
+    inside = ort_rknpu.InferenceSession(mixed(), providers=providers, calibration=samples)
+    assert np.array_equal(beside.run(None, feed())[0], inside.run(None, feed())[0])
+
+
+def test_a_dump_with_initializers_among_its_inputs_runs() -> None:
+    path = golden.load("_models/yolo_like").fused
+    dump = onnx.load(path)
+    assert {tensor.name for tensor in dump.graph.initializer} & {value.name for value in dump.graph.input}
+    assert [value.name for value in session(path).get_inputs()] == ["x"]
+
+
 def test_control_flow_and_local_functions_do_not_stop_it() -> None:
     body = helper.make_function(
         "local", "Twice", ["a"], ["b"], [helper.make_node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", 17)]
