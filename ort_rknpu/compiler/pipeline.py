@@ -15,6 +15,7 @@ from ort_rknpu.compiler.passes import (
     matmul,
     merge_layout,
     mesh,
+    mesh_reshape,
     normalise,
     norms,
     pools,
@@ -44,6 +45,7 @@ LAYOUT = (
     swap_reshape.ones_below_transpose,
     swap_reshape.ones_above_transpose,
     mesh.reduce_transposes,
+    mesh_reshape.reduce_reshapes,
     swap_transpose.down,
     swap_transpose.up,
     swap_reshape.transpose_down,
@@ -103,7 +105,7 @@ FUSE = Stage(
 CONVERT = Stage(
     "convert",
     (
-        split_heads.split_heads,
+        split_heads.split_batches,
         normalise.sub_to_add,
         normalise.div_to_mul,
         normalise.neg_to_mul,
@@ -150,11 +152,20 @@ CONVERT = Stage(
     ),
 )
 
-MERGE = Stage(
-    "merge",
+ATTENTION = Stage(
+    "attention",
     (
         attention.attention_of_exmatmul,
         attention.scale_into_attention,
+        *(rule for rule in LAYOUT if rule not in (swap_transpose.up, mesh.reduce_transposes)),
+    ),
+)
+
+MERGE = Stage(
+    "merge",
+    (
+        attention.scale_into_attention,
+        matmul.fuse_mul_exmatmul,
         matmul.fuse_exmatmul_add,
         matmul.fuse_exmatmul_transpose,
         fuse_activations.tanh_gelu_of_products,
@@ -163,6 +174,7 @@ MERGE = Stage(
         slices.parallel_slices_to_split,
         slices.split_concat_to_gather,
         reductions.batch_to_width,
+        split_heads.sort_channels,
         *LAYOUT,
         merge_layout.convert_reshape_to_transpose,
     ),
@@ -173,16 +185,17 @@ CONV = Stage("conv", (matmul.exmatmul_to_conv, slices.gather_to_conv), repeat=Fa
 FINISH = Stage(
     "finish",
     (
+        split_heads.split_channels,
         convolutions.batch_between_transposes,
-        convolutions.conv_between_moves,
-        convolutions.conv_between_reshapes,
+        convolutions.transpose_past_conv,
+        convolutions.reshape_past_conv,
         convolutions.constant_into_conv,
         *LAYOUT,
         merge_layout.convert_reshape_to_transpose,
     ),
 )
 
-STAGES: tuple[Stage, ...] = (FOLD, FUSE, CONVERT, MERGE, CONV, FINISH)
+STAGES: tuple[Stage, ...] = (FOLD, FUSE, CONVERT, ATTENTION, MERGE, CONV, FINISH)
 
 _NO_ATTENTION = frozenset({"rk3566_rk3568", "rk2118", "rv1103b_rv1106b"})
 _NO_SOFTMAX_MASK = frozenset({"rk3566_rk3568"})

@@ -231,43 +231,40 @@ def batch_between_transposes(op: Op, context: Context) -> bool:
     return True
 
 
-@rewrite("swap_transpose_conv", "Conv")
-def conv_between_moves(op: Op, context: Context) -> bool:
-    """A 1x1 Conv that keeps c in place between Transposes of n, h and w that undo each other works without them."""
-    first = producer(op.inputs[0], "Transpose")
-    last = reader(op, context, "Transpose")
-    if first is None or last is None or len(first.outputs[0].uses) > 1 or not _is_pointwise(op) or not known(op):
+@rewrite("swap_transpose_conv", "Transpose")
+def transpose_past_conv(op: Op, context: Context) -> bool:
+    """A Transpose that keeps c in place moves behind the 1x1 Conv that reads it."""
+    conv = reader(op, context, "Conv")
+    perm, source = list(op.attr("perm")), op.inputs[0]
+    if conv is None or source is None or not _is_pointwise(conv) or not known(conv) or len(perm) != 4 or perm[1] != 1:
         return False
-    perm, back = first.attr("perm"), last.attr("perm")
-    if perm[1] != 1 or back[1] != 1:
-        return False
-    source = first.inputs[0]
-    assert source is not None
-    out = list(shape_of(source))
-    out[1] = shape_of(op.outputs[0])[1]
-    whole = layout.compose(perm, back)
-    op.set_input(0, source)
-    op.outputs[0].shape = tuple(out)
-    last.attributes = {**last.attributes, "perm": list(whole)}
-    context.discard(first)
+    n, _, h, w = shape_of(source)
+    _swap(op, conv, (n, shape_of(conv.outputs[0])[1], h, w), context)
     return True
 
 
-@rewrite("swap_reshape_conv", "Conv")
-def conv_between_reshapes(op: Op, context: Context) -> bool:
-    """A 1x1 Conv between Reshapes that keep n and c works on the shape before them."""
-    first = producer(op.inputs[0], "Reshape")
-    last = reader(op, context, "Reshape")
-    if first is None or last is None or len(first.outputs[0].uses) > 1 or not _is_pointwise(op) or not known(op):
+@rewrite("swap_reshape_conv", "Reshape")
+def reshape_past_conv(op: Op, context: Context) -> bool:
+    """A Reshape that keeps n and c moves behind the 1x1 Conv that reads it."""
+    conv = reader(op, context, "Conv")
+    source = op.inputs[0]
+    if conv is None or source is None or not _is_pointwise(conv) or not known(conv) or source.producer is None:
         return False
-    source = first.inputs[0]
-    before, inner, after = shape_of(source), shape_of(op.inputs[0]), shape_of(last.outputs[0])
-    if source is None or len(before) != 4 or before[:2] != inner[:2]:
+    before, inner = shape_of(source), shape_of(op.outputs[0])
+    if len(before) != 4 or len(inner) != 4 or before[:2] != inner[:2]:
         return False
-    out = (before[0], shape_of(op.outputs[0])[1], *before[2:])
-    if layout.only_moves_ones(out, after) or (len(after) == 4 and out[2:] == after[2:]):
-        op.set_input(0, source)
-        op.outputs[0].shape = out
-        context.discard(first)
-        return True
-    return False
+    _swap(op, conv, (before[0], shape_of(conv.outputs[0])[1], *before[2:]), context)
+    return True
+
+
+def _swap(first: Op, conv: Op, between: tuple[int, ...], context: Context) -> None:
+    """Lets ``conv`` run before ``first`` with a value of shape ``between`` in the middle."""
+    out = conv.outputs[0]
+    middle = Value(context.unique(f"{out.name}_sw"), between, out.dtype)
+    first.outputs[0].producer = None
+    conv.set_input(0, first.inputs[0])
+    conv.outputs = [middle]
+    middle.producer = conv
+    first.set_inputs([middle])
+    first.outputs = [out]
+    out.producer = first

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ort_rknpu.compiler.rewriting import Context, known, number, reader, rewrite, shape_of
+from ort_rknpu.compiler.rewriting import Context, known, number, producer, reader, rewrite, shape_of, split_constant
 from ort_rknpu.graph import Op, Value
 
 
@@ -139,11 +139,21 @@ def exmatmul_to_conv(op: Op, context: Context) -> bool:
     return True
 
 
+def takes_in(product: Op, perm: list[int]) -> bool:
+    """Whether an exMatMul of run-time operands can write its output transposed by swapping its operands."""
+    if len(product.outputs[0].uses) != 1 or any(v is None or v.constant for v in product.inputs[:2]):
+        return False
+    shape = shape_of(product.outputs[0])
+    if not shape or len(perm) != 4 or shape[1] == 1 or shape[3] == 1:
+        return perm == [0, 3, 2, 1]
+    return [axis for axis in perm if shape[axis] != 1] == [axis for axis in (0, 3, 1) if shape[axis] != 1]
+
+
 @rewrite("fuse_exmatmul_transpose", "exMatMul")
 def fuse_exmatmul_transpose(op: Op, context: Context) -> bool:
     """A Transpose of [b,n,1,m] to [b,m,1,n] behind an exMatMul of run-time operands swaps the operands instead."""
     turn = reader(op, context, "Transpose")
-    if turn is None or list(turn.attr("perm")) != [0, 3, 2, 1] or op.inputs[0] is None or op.inputs[0].constant:
+    if turn is None or not known(op) or not takes_in(op, list(turn.attr("perm"))):
         return False
     operands = [op.inputs[1], op.inputs[0]]
     if len(op.inputs) > 2:
@@ -152,12 +162,27 @@ def fuse_exmatmul_transpose(op: Op, context: Context) -> bool:
             return False
         aligned = context.reshape(third, (1,) * (4 - len(shape_of(third))) + shape_of(third))
         operands.append(context.transpose(aligned, (0, 3, 2, 1)))
-    op.set_inputs(operands)
-    op.origins |= turn.origins
-    out = turn.outputs[0]
-    op.outputs[0].producer = None
-    turn.set_inputs([])
-    context.graph.remove(turn)
-    op.outputs = [out]
-    out.producer = op
+    b, n, _, m = shape_of(op.outputs[0])
+    swapped = context.add("exMatMul", operands, [(b, m, 1, n)], op.origins | turn.origins, op.attributes, base=op.name)
+    # the rest of the Transpose only moves 1s
+    context.replace(turn, context.reshape(swapped.outputs[0], shape_of(turn.outputs[0])))
     return True
+
+
+@rewrite("fuse_mul_exmatmul", "exMatMul")
+def fuse_mul_exmatmul(op: Op, context: Context) -> bool:
+    """A Mul of an operand by one number becomes the factor of an exMatMul of run-time operands."""
+    if len(op.inputs) > 2 or any(v is None or v.constant for v in op.inputs):
+        return False
+    for index, value in enumerate(op.inputs):
+        mul = producer(value, "Mul")
+        pair = split_constant(mul) if mul is not None else None
+        if mul is None or pair is None or number(pair[1]) is None or len(mul.outputs[0].uses) > 1:
+            continue
+        op.set_input(index, pair[0])
+        op.set_inputs([*op.inputs, context.scalar(number(pair[1]) or 0.0, pair[1].dtype)])
+        op.attributes = {**op.attributes, "c_type": "mul"}
+        op.origins |= mul.origins
+        context.discard(mul)
+        return True
+    return False

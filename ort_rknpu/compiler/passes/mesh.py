@@ -1,7 +1,8 @@
-"""Runs an op in the layout that needs the fewest Transposes around it.
+"""Runs ops in the layout that needs the fewest Transposes around them.
 
-Models the toolkit rules ``reduce_tp_in_mesh_forward`` and ``reduce_tp_in_mesh_backward``: an op whose operands or
-readers are Transposes is moved to the other side of them wherever that leaves fewer Transposes than before.
+Models the toolkit rules ``reduce_tp_in_mesh_forward`` and ``reduce_tp_in_mesh_backward``: an op, together with the
+ops of one run-time operand below it, is moved to the other side of the Transposes around it wherever that leaves
+fewer Transposes than before.
 """
 
 from __future__ import annotations
@@ -14,52 +15,67 @@ from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY, permuted_con
 from ort_rknpu.compiler.rewriting import Context, known, producer, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
 
-_WITH_AXIS = ("Split", "Concat")
+_WITH_AXIS = ("Split", "Concat", "exSoftmax13")
+_SINGLE = (*UNARY, *BINARY, "exSoftmax13")
 
 
-@rewrite("reduce_tp_in_mesh", *BINARY, *UNARY, *_WITH_AXIS)
+@rewrite("reduce_tp_in_mesh", *BINARY, *UNARY, "Split", "Concat")
 def reduce_transposes(op: Op, context: Context) -> bool:
     """Element-wise ops, Split and Concat."""
-    if not known(op):
-        return False
     rank = op.outputs[0].rank
-    for perm in dict.fromkeys(_candidates(op)):
-        if len(perm) == rank and _delta(op, perm, context) < 0:
-            _move(op, perm, context)
-            return True
+    perms = [perm for perm in dict.fromkeys(_candidates(op, (op,))) if len(perm) == rank]
+    members = _grow(op)
+    if len(members) > 1:
+        perms += [p for p in dict.fromkeys(_candidates(op, members)) if len(p) == rank and p not in perms]
+    if not perms or not all(known(member) for member in members):
+        return False
+    for group in dict.fromkeys(((op,), members)):
+        for perm in perms:
+            if _delta(group, perm, context) < 0:
+                _move(group, perm, context)
+                return True
     return False
 
 
-def _candidates(op: Op) -> Iterator[Perm]:
-    """Permutations ``p`` such that computing the op before a Transpose ``p`` cancels at least one there is."""
-    for value in op.inputs:
-        above = producer(value, "Transpose")
-        if above is not None:
-            yield tuple(above.attr("perm"))
-    for value in op.outputs:
+def _grow(seed: Op) -> tuple[Op, ...]:
+    """The op and the ops of one run-time operand that hang below it."""
+    members = {seed: None}
+    queue = list(seed.outputs)
+    while queue:
+        value = queue.pop()
         for reader in value.consumers():
-            if reader.op_type == "Transpose":
-                yield layout.invert(reader.attr("perm"))
+            if reader.op_type in _SINGLE and reader not in members and _run_time(reader) == [value]:
+                members[reader] = None
+                queue.extend(reader.outputs)
+    return tuple(members)
 
 
 def _data(op: Op) -> list[int]:
     return list(range(len(op.inputs))) if op.op_type in (*BINARY, "Concat") else [0]
 
 
-def _delta(op: Op, perm: Perm, context: Context) -> int:
-    """Transposes after less Transposes before, if the op works on operands un-permuted by ``perm``."""
+def _run_time(op: Op) -> list[Value]:
+    return [v for i in _data(op) if (v := op.inputs[i]) is not None and not v.constant]
+
+
+def _candidates(seed: Op, members: tuple[Op, ...]) -> Iterator[Perm]:
+    """Permutations ``p`` such that computing before a Transpose ``p`` cancels at least one there is."""
+    for value in seed.inputs:
+        above = producer(value, "Transpose")
+        if above is not None:
+            yield tuple(above.attr("perm"))
+    for member in members:
+        for value in member.outputs:
+            for reader in value.consumers():
+                if reader.op_type == "Transpose":
+                    yield layout.invert(reader.attr("perm"))
+
+
+def _delta(members: tuple[Op, ...], perm: Perm, context: Context) -> int:
+    """Transposes after less Transposes before, if the ops work on operands un-permuted by ``perm``."""
     total = 0
     undo = layout.invert(perm)
-    seen: set[Value] = set()
-    for index in _data(op):
-        value = op.inputs[index]
-        if value is None or value in seen:
-            continue
-        seen.add(value)
-        if value.constant:
-            if permuted_constant(value, perm, context) is None:
-                return 1
-            continue
+    for value in dict.fromkeys(_run_time(members[0])):
         if value.rank != len(perm):
             return 1
         above = producer(value, "Transpose")
@@ -70,54 +86,76 @@ def _delta(op: Op, perm: Perm, context: Context) -> int:
             continue
         elif not any(_is_transpose(reader, undo) for reader in value.consumers()):
             total += 1
-    for value in op.outputs:
-        others = context.graph.is_output(value)
-        for reader in value.consumers():
-            if reader.op_type == "Transpose" and not context.graph.is_output(value):
-                total -= layout.is_identity(layout.compose(perm, reader.attr("perm")))
-            else:
-                others = True
-        total += others
+    for member in members:
+        if any(v.rank != len(perm) for v in member.outputs) or not _allows(member, perm, context):
+            return 1
+        for value in member.outputs:
+            others = context.graph.is_output(value)
+            for reader in value.consumers():
+                if reader in members:
+                    continue
+                if reader.op_type == "Transpose" and not context.graph.is_output(value):
+                    total -= layout.is_identity(layout.compose(perm, reader.attr("perm")))
+                else:
+                    others = True
+            total += others
     return total
+
+
+def _allows(op: Op, perm: Perm, context: Context) -> bool:
+    """Whether constants and axis of an op can be permuted."""
+    for index in _data(op):
+        value = op.inputs[index]
+        if value is not None and value.constant and permuted_constant(value, perm, context) is None:
+            return False
+    return op.op_type != "exSoftmax13" or perm[op.attr("axis")] in (1, 3)
 
 
 def _is_transpose(op: Op, perm: Perm) -> bool:
     return op.op_type == "Transpose" and tuple(op.attr("perm")) == perm
 
 
-def _move(op: Op, perm: Perm, context: Context) -> None:
+def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
     undo = layout.invert(perm)
     made: dict[Value, Value] = {}
-    for index in _data(op):
-        value = op.inputs[index]
-        if value is None:
-            continue
-        if value.constant:
-            op.set_input(index, permuted_constant(value, perm, context))
-            continue
-        if value not in made:
-            made[value] = _unpermuted(value, undo, context)
-        op.set_input(index, made[value])
+    seed = members[0]
+    for value in dict.fromkeys(_run_time(seed)):
+        made[value] = _unpermuted(value, undo, context)
+    for member in members:
+        for index in _data(member):
+            value = member.inputs[index]
+            if value is not None and value.constant:
+                member.set_input(index, permuted_constant(value, perm, context))
+            elif value in made:
+                member.set_input(index, made[value])
+        if member.op_type in _WITH_AXIS:
+            member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}
+        for position, old in enumerate(member.outputs):
+            made[old] = _rewritten_output(member, position, perm, members, context)
+    for value in made:
         if value.producer is not None:
             context.discard(value.producer)
-    if op.op_type in _WITH_AXIS:
-        op.attributes = {**op.attributes, "axis": perm[op.attr("axis", 0) % len(perm)]}
-    for position, old in enumerate(op.outputs):
-        new = Value(context.unique(f"{old.name}_mesh"), layout.permute(shape_of(old), undo), old.dtype)
-        op.outputs[position] = new
-        new.producer = op
-        old.producer = None
-        for reader in old.consumers():
-            if reader.op_type != "Transpose":
-                continue
-            whole = layout.compose(perm, reader.attr("perm"))
-            if layout.is_identity(whole):
-                context.replace(reader, new)
-            else:
-                reader.set_input(0, new)
-                reader.attributes = {**reader.attributes, "perm": list(whole)}
-        if old.uses or context.graph.is_output(old):
-            context.graph.add(Op("Transpose", [new], [old], {"perm": list(perm)}, name=f"{old.name}-rs_tp"))
+
+
+def _rewritten_output(member: Op, position: int, perm: Perm, members: tuple[Op, ...], context: Context) -> Value:
+    """Lets a member write its output un-permuted; readers outside get it permuted back."""
+    old = member.outputs[position]
+    new = Value(context.unique(f"{old.name}_mesh"), layout.permute(shape_of(old), layout.invert(perm)), old.dtype)
+    member.outputs[position] = new
+    new.producer = member
+    old.producer = None
+    for reader in old.consumers():
+        if reader.op_type != "Transpose":
+            continue
+        whole = layout.compose(perm, reader.attr("perm"))
+        if layout.is_identity(whole):
+            context.replace(reader, new)
+        else:
+            reader.set_input(0, new)
+            reader.attributes = {**reader.attributes, "perm": list(whole)}
+    if any(reader not in members for reader in old.consumers()) or context.graph.is_output(old):
+        context.graph.add(Op("Transpose", [new], [old], {"perm": list(perm)}, name=f"{old.name}-rs_tp"))
+    return new
 
 
 def _unpermuted(value: Value, undo: Perm, context: Context) -> Value:

@@ -6,7 +6,7 @@ Models ``swap_transpose_reshape``, ``swap_reshape_transpose_v2``, ``swap_reshape
 from __future__ import annotations
 
 from ort_rknpu.compiler import layout
-from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY
+from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY, merges_upward
 from ort_rknpu.compiler.passes.wrap_rank import align
 from ort_rknpu.compiler.rewriting import Context, known, producer, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
@@ -36,20 +36,24 @@ def _compact(shape: layout.Sizes) -> layout.Sizes:
 
 @rewrite("swap_transpose_reshape", "Transpose")
 def transpose_down(op: Op, context: Context) -> bool:
-    """Transpose, then Reshape, both of rank 4: the Reshape first, unless that makes a harmless Reshape a copy."""
+    """Transpose, then Reshape, both of rank 4: the Reshape first.
+
+    Not where that makes a copy of a harmless Reshape, unless another Transpose follows to meet.
+    """
     second = reader(op, context, "Reshape")
     source = op.inputs[0]
     if second is None or source is None or not known(op) or not known(second):
         return False
     before, inner, after = shape_of(source), shape_of(op.outputs[0]), shape_of(second.outputs[0])
-    if len(before) != 4 or len(after) != 4:
+    if len(before) != 4 or len(after) != 4 or merges_upward(op):
         return False
     swapped = layout.transpose_then_reshape(before, op.attr("perm"), after)
     if swapped is None:
         return False
     between, perm = swapped
     compact = _compact(between)
-    if keeps_memory(inner, after) and not keeps_memory(before, compact):
+    meets = any(below.op_type == "Transpose" for below in second.outputs[0].consumers())
+    if not meets and keeps_memory(inner, after) and not keeps_memory(before, compact):
         return False
     order = [axis for axis in perm if between[axis] != 1]
     full = [axis for axis, size in enumerate(between) if size != 1]
@@ -82,7 +86,9 @@ def transpose_up(op: Op, context: Context) -> bool:
     source = op.inputs[0]
     if second is None or source is None or source.producer is None or not known(op) or not known(second):
         return False
-    if reader(second, context, "Reshape") is None and not (source.rank == 4 and (op.outputs[0].rank or 0) < 4):
+    lowers_rank = source.rank == 4 and (op.outputs[0].rank or 0) < 4
+    meets = source.producer.op_type in ("Transpose", "exMatMul") and len(source.uses) == 1
+    if not (reader(second, context, "Reshape") is not None or lowers_rank or meets):
         return False
     swapped = layout.reshape_then_transpose(shape_of(source), shape_of(op.outputs[0]), second.attr("perm"))
     if swapped is None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ort_rknpu.compiler import layout
+from ort_rknpu.compiler.passes.matmul import takes_in
 from ort_rknpu.compiler.passes.wrap_rank import align
 from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
@@ -40,8 +41,7 @@ def down(op: Op, context: Context) -> bool:
     following = reader(op, context, *UNARY, *BINARY, "exSoftmax13", "LogSoftmax", "Slice", "Concat", "Gather", "exNorm")
     if following is None or not known(following) or not known(op):
         return False
-    above = producer(op.inputs[0], "exMatMul")
-    if above is not None and _takes_in(above, list(op.attr("perm"))):
+    if merges_upward(op):
         return False
     return move_down(op, following, context)
 
@@ -131,10 +131,9 @@ def _is_constant(value: Value | None) -> bool:
     return value is None or value.constant
 
 
-def _takes_in(product: Op, perm: list[int]) -> bool:
-    """Whether an exMatMul can write its output transposed by swapping its operands."""
-    alone = len(product.outputs[0].uses) == 1
-    return alone and perm == [0, 3, 2, 1] and not any(_is_constant(v) for v in product.inputs[:2])
+def merges_upward(op: Op) -> bool:
+    """Whether a Transpose has something above to merge with: no reason to move down."""
+    return _meets(op, list(op.attr("perm")))
 
 
 def _meets(op: Op, perm: list[int]) -> bool:
@@ -145,7 +144,7 @@ def _meets(op: Op, perm: list[int]) -> bool:
             return False
         above = run_time[0].producer
         if above.op_type == "exMatMul":
-            return _takes_in(above, perm)
+            return takes_in(above, perm)
         if above.op_type == "Transpose":
             return True
         if above.op_type not in (*UNARY, *BINARY, "exSoftmax13", "exNorm"):
