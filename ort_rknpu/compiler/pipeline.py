@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ort_rknpu.compiler.passes import (
     attention,
+    channel_shuffle,
     convolutions,
     fold_constants,
     fuse_activations,
@@ -19,6 +20,7 @@ from ort_rknpu.compiler.passes import (
     normalise,
     norms,
     pools,
+    prelu,
     recurrent,
     reductions,
     remove_no_ops,
@@ -63,49 +65,50 @@ FOLD = Stage(
     ),
 )
 
-FUSE = Stage(
-    "fuse",
-    (
-        remove_no_ops.remove_invalid_cast,
-        remove_no_ops.remove_invalid_add,
-        remove_no_ops.remove_invalid_mul,
-        remove_no_ops.remove_invalid_bn,
-        remove_no_ops.remove_invalid_pad,
-        remove_no_ops.remove_invalid_slice,
-        remove_no_ops.remove_invalid_expand,
-        remove_no_ops.remove_invalid_reduce,
-        remove_no_ops.remove_invalid_maxpool,
-        merge_layout.remove_parallel_maxpool,
-        windows.window,
-        attention.attention,
-        attention.masked_softmax,
-        attention.scale_into_attention,
-        norms.spelled_layernorm,
-        norms.spelled_rms_norm,
-        norms.spelled_lp_norm,
-        fuse_activations.swish,
-        fuse_activations.erf_gelu,
-        fuse_activations.tanh_gelu,
-        fuse_activations.mish,
-        fuse_activations.softplus,
-        fuse_activations.hardswish,
-        fuse_activations.hardswish_of_clip,
-        fuse_activations.glu,
-        slices.focus,
-        slices.two_slices,
-        slices.parallel_slices_to_split,
-        slices.split_concat_to_gather,
-        convolutions.batch_norm,
-        convolutions.constant_into_conv,
-        convolutions.pad_into_conv,
-        *LAYOUT,
-    ),
+PATTERNS = (
+    remove_no_ops.remove_invalid_cast,
+    remove_no_ops.remove_invalid_add,
+    remove_no_ops.remove_invalid_mul,
+    remove_no_ops.remove_invalid_bn,
+    remove_no_ops.remove_invalid_pad,
+    remove_no_ops.remove_invalid_slice,
+    remove_no_ops.remove_invalid_expand,
+    remove_no_ops.remove_invalid_reduce,
+    remove_no_ops.remove_invalid_maxpool,
+    merge_layout.remove_parallel_maxpool,
+    windows.window,
+    attention.attention,
+    attention.masked_softmax,
+    attention.scale_into_attention,
+    norms.spelled_layernorm,
+    norms.spelled_rms_norm,
+    norms.spelled_lp_norm,
+    fuse_activations.swish,
+    fuse_activations.erf_gelu,
+    fuse_activations.tanh_gelu,
+    fuse_activations.mish,
+    fuse_activations.softplus,
+    fuse_activations.hardswish,
+    fuse_activations.hardswish_of_clip,
+    fuse_activations.glu,
+    slices.focus,
+    slices.two_slices,
+    slices.parallel_slices_to_split,
+    slices.split_concat_to_gather,
+    convolutions.batch_norm,
+    convolutions.constant_into_conv,
+    convolutions.pad_into_conv,
 )
+
+RECOGNISE = Stage("recognise", PATTERNS)
+
+HEADS = Stage("heads", (split_heads.split_batches,), repeat=False)
+
+FUSE = Stage("fuse", (*PATTERNS, *LAYOUT))
 
 CONVERT = Stage(
     "convert",
     (
-        split_heads.split_batches,
         normalise.sub_to_add,
         normalise.div_to_mul,
         normalise.neg_to_mul,
@@ -175,6 +178,7 @@ MERGE = Stage(
         slices.split_concat_to_gather,
         reductions.batch_to_width,
         split_heads.sort_channels,
+        prelu.prelu_before_reshape,
         *LAYOUT,
         merge_layout.convert_reshape_to_transpose,
     ),
@@ -186,6 +190,8 @@ FINISH = Stage(
     "finish",
     (
         split_heads.split_channels,
+        channel_shuffle.shuffle_to_conv,
+        channel_shuffle.flatten_into_conv,
         convolutions.batch_between_transposes,
         convolutions.transpose_past_conv,
         convolutions.reshape_past_conv,
@@ -195,7 +201,7 @@ FINISH = Stage(
     ),
 )
 
-STAGES: tuple[Stage, ...] = (FOLD, FUSE, CONVERT, ATTENTION, MERGE, CONV, FINISH)
+STAGES: tuple[Stage, ...] = (FOLD, RECOGNISE, HEADS, FUSE, CONVERT, ATTENTION, MERGE, CONV, FINISH)
 
 _NO_ATTENTION = frozenset({"rk3566_rk3568", "rk2118", "rv1103b_rv1106b"})
 _NO_SOFTMAX_MASK = frozenset({"rk3566_rk3568"})

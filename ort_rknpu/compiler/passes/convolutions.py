@@ -248,7 +248,9 @@ def reshape_past_conv(op: Op, context: Context) -> bool:
     """A Reshape that keeps n and c moves behind the 1x1 Conv that reads it."""
     conv = reader(op, context, "Conv")
     source = op.inputs[0]
-    if conv is None or source is None or not _is_pointwise(conv) or not known(conv) or source.producer is None:
+    if conv is None or source is None or not _is_pointwise(conv) or not known(conv):
+        return False
+    if source.producer is None and reader(conv, context, "Reshape") is None:
         return False
     before, inner = shape_of(source), shape_of(op.outputs[0])
     if len(before) != 4 or len(inner) != 4 or before[:2] != inner[:2]:

@@ -16,7 +16,7 @@ from ort_rknpu.compiler.rewriting import Context, known, producer, rewrite, shap
 from ort_rknpu.graph import Op, Value
 
 _WITH_AXIS = ("Split", "Concat", "exSoftmax13")
-_SINGLE = (*UNARY, *BINARY, "exSoftmax13")
+_SINGLE = (*UNARY, *BINARY, "exSoftmax13", "exNorm")
 
 
 @rewrite("reduce_tp_in_mesh", *BINARY, *UNARY, "Split", "Concat")
@@ -108,6 +108,8 @@ def _allows(op: Op, perm: Perm, context: Context) -> bool:
         value = op.inputs[index]
         if value is not None and value.constant and permuted_constant(value, perm, context) is None:
             return False
+    if op.op_type == "exNorm":
+        return op.attr("axes") == [1] and perm[1] == 1
     return op.op_type != "exSoftmax13" or perm[op.attr("axis")] in (1, 3)
 
 

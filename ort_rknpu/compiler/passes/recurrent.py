@@ -24,7 +24,7 @@ def recurrent(op: Op, context: Context) -> bool:
     if tail is None:
         return False
     s, directions, n, hidden = shape_of(op.outputs[0])
-    if shape_of(tail.outputs[0]) != (s, n, directions * hidden) or (directions > 1 and not parts):
+    if shape_of(tail.outputs[0]) != (s, n, directions * hidden) or (directions > 1 and n > 1 and not parts):
         return False
     op.op_type = "ex" + op.op_type
     op.origins |= tail.origins.union(*(part.origins for part in parts))

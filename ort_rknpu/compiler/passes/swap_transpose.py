@@ -149,6 +149,10 @@ def _meets(op: Op, perm: list[int]) -> bool:
             return True
         if above.op_type not in (*UNARY, *BINARY, "exSoftmax13", "exNorm"):
             return False
+        if above.op_type == "exNorm" and perm[1:2] != [1]:
+            return False
+        if above.op_type == "exSoftmax13" and perm.index(above.attr("axis")) not in (1, 3):
+            return False
         op = above
     return False
 
