@@ -20,6 +20,7 @@ ANY_STRIDE_UP = "any_stride_up"
 """Feature of targets whose ConvTranspose takes other strides than 1, 2, 4 and 8."""
 STRIDES_IN_STEPS = "strides_in_steps"
 """Feature of toolkits that take a stride of 16 as 8 and 2, one ConvTranspose after another."""
+_POWERS = (1, 2, 4, 8)
 LARGEST_DILATION = 31
 """The largest dilation the compiler leaves to the hardware (measured 2.3.2: probes Conv dilations)."""
 
@@ -73,7 +74,7 @@ def depth_to_space(op: Op, context: Context) -> bool:
     if source is None or source.rank != 4 or not known(op):
         return False
     block = op.attr("blocksize", 1)
-    if block not in (1, 2, 4, 8) and ANY_STRIDE_UP not in context.features:
+    if block not in _POWERS and ANY_STRIDE_UP not in context.features:
         return False
     weight = Value(
         context.unique("kernel"),
@@ -113,27 +114,33 @@ def stride_up(op: Op, context: Context) -> bool:
 
 @rewrite("convert_large_dilation_conv_to_normal_conv", "Conv")
 def large_dilation(op: Op, context: Context) -> bool:
-    """A Conv of larger dilation reads a Pad and a Gather that bring its taps together."""
+    """Along an axis of larger dilation a Conv reads a Pad and a Gather that bring its taps together."""
     source, weight = op.inputs[0], op.inputs[1]
-    dilations = op.attr("dilations") or [1, 1]
-    if source is None or weight is None or source.rank != 4 or not known(op) or max(dilations) <= LARGEST_DILATION:
+    dilations = list(op.attr("dilations") or [1, 1])
+    pads, strides = _pads(op), list(op.attr("strides") or [1, 1])
+    if source is None or weight is None or source.rank != 4 or not known(op) or pads is None or len(dilations) != 2:
         return False
     kernel = shape_of(weight)[2:]
-    pads = _pads(op)
-    if pads is None or all(k == 1 for k in kernel):
+    axis = next((i for i in (0, 1) if dilations[i] > LARGEST_DILATION and kernel[i] > 1), None)
+    if axis is None:
         return False
-    n, c, h, w = shape_of(source)
-    padded = (n, c, h + pads[0] + pads[2], w + pads[1] + pads[3])
-    out = shape_of(op.outputs[0])
-    x = source
-    if any(pads):
-        amounts = Value(context.unique("pads"), (8,), "int64", np.array([0, 0, *pads[:2], 0, 0, *pads[2:]]))
-        x = context.add("Pad", [x, amounts], [padded], op.origins, base="pad").outputs[0]
-    gathered = (n, c, out[2] * kernel[0], out[3] * kernel[1])
-    index = Value(context.unique("taps"), (gathered[2] * gathered[3],), "int64", constant=True)
-    x = context.add("Gather", [x, index], [gathered], op.origins, {"axis": 2}, base="gather").outputs[0]
+    x, out = source, shape_of(op.outputs[0])
+    shape = list(shape_of(x))
+    if pads[axis] or pads[axis + 2]:
+        amounts = np.zeros(8, np.int64)
+        amounts[2 + axis], amounts[6 + axis] = pads[axis], pads[axis + 2]
+        shape[2 + axis] += pads[axis] + pads[axis + 2]
+        size = Value(context.unique("pads"), (8,), "int64", amounts)
+        x = context.add("Pad", [x, size], [shape], op.origins, base="pad").outputs[0]
+    places = range(out[2 + axis])
+    taps = np.array([p * strides[axis] + k * dilations[axis] for p in places for k in range(kernel[axis])])
+    shape[2 + axis] = len(taps)
+    index = Value(context.unique("taps"), taps.shape, "int64", taps)
+    x = context.add("Gather", [x, index], [shape], op.origins, {"axis": 2 + axis}, base="gather").outputs[0]
+    pads[axis] = pads[axis + 2] = 0
+    dilations[axis], strides[axis] = 1, kernel[axis]
     op.set_input(0, x)
-    op.attributes = {**op.attributes, "dilations": [1, 1], "strides": list(kernel), "pads": [0, 0, 0, 0]}
+    op.attributes = {**op.attributes, "dilations": dilations, "strides": strides, "pads": pads}
     return True
 
 

@@ -128,7 +128,7 @@ def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
             value = member.inputs[index]
             if value is not None and value.constant:
                 member.set_input(index, permuted_constant(value, perm, context))
-            elif value in made:
+            elif value is not None and value in made:
                 member.set_input(index, made[value])
         if member.op_type in _WITH_AXIS:
             member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}

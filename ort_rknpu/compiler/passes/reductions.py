@@ -83,8 +83,11 @@ def reduce_l2(op: Op, context: Context) -> bool:
         "Pow", [source, context.scalar(2.0, source.dtype)], [shape_of(source)], op.origins, base="pow"
     ).outputs[0]
     keep = op.attr("keepdims", 1)
-    attributes = {"axes": axes, "keepdims": keep}
-    total = context.add("ReduceSum", [square], [shape_of(op.outputs[0])], op.origins, attributes, base="sum").outputs[0]
+    total = square
+    if shape_of(op.outputs[0]) != shape_of(source):
+        attributes = {"axes": axes, "keepdims": keep}
+        shape = shape_of(op.outputs[0])
+        total = context.add("ReduceSum", [square], [shape], op.origins, attributes, base="sum").outputs[0]
     half = context.scalar(0.5, source.dtype)
     root = context.add("Pow", [total, half], [shape_of(op.outputs[0])], op.origins, base="pow").outputs[0]
     context.replace(op, root)
