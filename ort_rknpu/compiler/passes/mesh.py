@@ -126,9 +126,11 @@ def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
     for member in members:
         for index in _data(member):
             value = member.inputs[index]
-            if value is not None and value.constant:
+            if value is None:
+                continue
+            if value.constant:
                 member.set_input(index, permuted_constant(value, perm, context))
-            elif value is not None and value in made:
+            elif value in made:
                 member.set_input(index, made[value])
         if member.op_type in _WITH_AXIS:
             member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}
