@@ -131,6 +131,7 @@ CONVERT = Stage(
         reductions.reduce_sum,
         reductions.cumsum,
         einsum.einsum,
+        einsum.gather_elements,
         matmul.matmul_to_exmatmul,
         matmul.gemm_to_exmatmul,
         volumes.volume_to_map,

@@ -20,7 +20,6 @@ ANY_STRIDE_UP = "any_stride_up"
 """Feature of targets whose ConvTranspose takes other strides than 1, 2, 4 and 8."""
 STRIDES_IN_STEPS = "strides_in_steps"
 """Feature of toolkits that take a stride of 16 as 8 and 2, one ConvTranspose after another."""
-_POWERS = (1, 2, 4, 8)
 LARGEST_DILATION = 31
 """The largest dilation the compiler leaves to the hardware (measured 2.3.2: probes Conv dilations)."""
 
@@ -74,7 +73,7 @@ def depth_to_space(op: Op, context: Context) -> bool:
     if source is None or source.rank != 4 or not known(op):
         return False
     block = op.attr("blocksize", 1)
-    if block not in _POWERS and ANY_STRIDE_UP not in context.features:
+    if block not in (1, 2, 4, 8) and ANY_STRIDE_UP not in context.features:
         return False
     weight = Value(
         context.unique("kernel"),

@@ -1,4 +1,7 @@
-"""Turns an Einsum of two operands into Transposes, Reshapes and exMatMul (``convert_2in_einsum_to_exmatmul``)."""
+"""Turns an Einsum of two operands, and what is one in disguise, into Transposes, Reshapes and exMatMul.
+
+Models ``convert_2in_einsum_to_exmatmul`` and ``gatherelements_to_conv``.
+"""
 
 from __future__ import annotations
 
@@ -53,3 +56,25 @@ def _arranged(
     if order != list(term):
         value = context.transpose(value, [term.index(letter) for letter in order], origins)
     return context.reshape(value, [prod(sizes[letter] for letter in group) for group in groups], origins)
+
+
+@rewrite("gatherelements_to_conv", "GatherElements")
+def gather_elements(op: Op, context: Context) -> bool:
+    """GatherElements by constant indices along c of a rank-4 value becomes an exMatMul by a constant per place."""
+    source, index = op.inputs[0], op.inputs[1]
+    if source is None or index is None or not index.constant or source.constant or not known(op):
+        return False
+    if source.rank != 4 or op.attr("axis", 0) % 4 != 1:
+        return False
+    n, c, h, w = shape_of(source)
+    out = shape_of(op.outputs[0])
+    if out[2:] != (h, w) or n != 1 or not (source.dtype or "float32").startswith("float"):
+        return False
+    places = h * w
+    x = context.reshape(source, (n, c, 1, places), op.origins)
+    x = context.transpose(x, (3, 1, 0, 2), op.origins)
+    weight = Value(context.unique("picks"), (places, c, 1, out[1]), source.dtype, constant=True)
+    y = context.add("exMatMul", [x, weight], [(places, n, 1, out[1])], op.origins, base=op.name).outputs[0]
+    y = context.reshape(y, (n, h, w, out[1]), op.origins)
+    context.replace(op, context.transpose(y, (0, 3, 1, 2), op.origins))
+    return True

@@ -134,11 +134,11 @@ def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
                 member.set_input(index, made[value])
         if member.op_type in _WITH_AXIS:
             member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}
-        for position, old in enumerate(member.outputs):
-            made[old] = _rewritten_output(member, position, perm, members, context)
-    for value in made:
-        if value.producer is not None:
-            context.discard(value.producer)
+        for position, written in enumerate(member.outputs):
+            made[written] = _rewritten_output(member, position, perm, members, context)
+    for old in made:
+        if old.producer is not None:
+            context.discard(old.producer)
 
 
 def _rewritten_output(member: Op, position: int, perm: Perm, members: tuple[Op, ...], context: Context) -> Value:
