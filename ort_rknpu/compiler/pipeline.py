@@ -54,6 +54,7 @@ LAYOUT = (
     swap_reshape.transpose_down,
     swap_reshape.transpose_up,
     swap_reshape.reshape_down,
+    swap_reshape.reshape_up,
     swap_reshape.norm_between_reshapes,
 )
 
@@ -163,7 +164,7 @@ ATTENTION = Stage(
     (
         attention.attention_of_exmatmul,
         attention.scale_into_attention,
-        *(rule for rule in LAYOUT if rule not in (swap_transpose.up, mesh.reduce_transposes)),
+        *(rule for rule in LAYOUT if rule is not swap_transpose.up),
     ),
 )
 

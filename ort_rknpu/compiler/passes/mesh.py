@@ -29,12 +29,14 @@ def reduce_transposes(op: Op, context: Context) -> bool:
         perms += [p for p in dict.fromkeys(_candidates(op, members)) if len(p) == rank and p not in perms]
     if not perms or not all(known(member) for member in members):
         return False
-    for group in dict.fromkeys(((op,), members)):
-        for perm in perms:
-            if _delta(group, perm, context) < 0:
-                _move(group, perm, context)
-                return True
-    return False
+    choices = [(group, perm) for group in dict.fromkeys(((op,), members)) for perm in perms]
+    deltas = [_delta(group, perm, context) for group, perm in choices]
+    least = min(deltas)
+    if least >= 0:
+        return False
+    group, perm = choices[deltas.index(least)]
+    _move(group, perm, context)
+    return True
 
 
 def _grow(seed: Op) -> tuple[Op, ...]:
@@ -125,13 +127,13 @@ def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
         made[value] = _unpermuted(value, undo, context)
     for member in members:
         for index in _data(member):
-            value = member.inputs[index]
-            if value is None:
+            operand = member.inputs[index]
+            if operand is None:
                 continue
-            if value.constant:
-                member.set_input(index, permuted_constant(value, perm, context))
-            elif value in made:
-                member.set_input(index, made[value])
+            if operand.constant:
+                member.set_input(index, permuted_constant(operand, perm, context))
+            elif operand in made:
+                member.set_input(index, made[operand])
         if member.op_type in _WITH_AXIS:
             member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}
         for position, written in enumerate(member.outputs):

@@ -58,12 +58,15 @@ def remove_invalid_mul(op: Op, context: Context) -> bool:
 
 
 def _drops_constant(op: Op, context: Context, neutral: float) -> bool:
+    """A constant of rank 1, as a Linear's bias, stays: the compiler shrinks it to one number (``shrink_add_const``)."""
     a, b = op.input(0), op.input(1)
     if a is None or b is None or not known(op):
         return False
     if a.constant and not b.constant and _filled_with(a, neutral) and b.shape == op.outputs[0].shape:
         op.set_inputs([b, a])
         a, b = b, a
+    if b.rank == 1 and shape_of(b) != (1,):
+        return False
     if a.constant or not b.constant or not _filled_with(b, neutral) or a.shape != op.outputs[0].shape:
         return False
     return context.bypass(op)

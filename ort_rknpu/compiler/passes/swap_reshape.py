@@ -178,6 +178,8 @@ def reshape_down(op: Op, context: Context) -> bool:
     source = op.inputs[0]
     if following is None or source is None or source.rank != 4 or not known(op) or not known(following):
         return False
+    if producer(source, "Split") is not None:
+        return False
     before, inner = shape_of(source), shape_of(op.outputs[0])
     if len(inner) != 4 or shape_of(following.outputs[0]) != inner:
         return False
@@ -202,6 +204,36 @@ def reshape_down(op: Op, context: Context) -> bool:
     middle.producer = following
     op.outputs[0].producer = None
     op.set_inputs([middle])
+    op.outputs = [out]
+    out.producer = op
+    return True
+
+
+@rewrite("swap_op_reshape", *UNARY, *BINARY)
+def reshape_up(op: Op, context: Context) -> bool:
+    """An element-wise op between a Split and a Reshape: the Reshape first, to meet those of the other pieces."""
+    below = reader(op, context, "Reshape")
+    run_time = [v for v in op.inputs if v is not None and not v.constant]
+    if below is None or len(run_time) != 1 or producer(run_time[0], "Split") is None or not known(op):
+        return False
+    source, after = run_time[0], shape_of(below.outputs[0])
+    if len(source.uses) > 1 or source.shape != op.outputs[0].shape or source.rank != 4 or len(after) != 4:
+        return False
+    inputs: list[Value | None] = []
+    for value in op.inputs:
+        moved = None if value is None else value
+        if value is not None and value.constant and op.op_type in BINARY:
+            moved = _reshaped_constant(value, shape_of(source), after, context)
+            if moved is None:
+                return False
+        inputs.append(moved)
+    turned = Value(context.unique(f"{source.name}_rs"), after, source.dtype)
+    op.outputs[0].producer = None
+    out = below.outputs[0]
+    below.set_inputs([source])
+    below.outputs = [turned]
+    turned.producer = below
+    op.set_inputs([turned if v is source else v for v in inputs])
     op.outputs = [out]
     out.producer = op
     return True
