@@ -143,3 +143,17 @@ def reshape_then_transpose(before: Sizes, middle: Sizes, perm: Sequence[int]) ->
         return None
     between, inverse = undone
     return invert(inverse), between
+
+
+def same_dimension(before: Sizes, after: Sizes, axis: int) -> int | None:
+    """Where dimension ``axis`` of ``before`` stands in ``after`` unchanged, or None."""
+    parts = refine(before, after)
+    if parts is None:
+        return None
+    if before[axis] == 1:
+        candidates = [i for i, size in enumerate(after) if size == 1]
+        return candidates[0] if axis not in candidates and candidates else (axis if axis in candidates else None)
+    for place, atoms in enumerate(parts.after):
+        if atoms == parts.before[axis]:
+            return place
+    return None

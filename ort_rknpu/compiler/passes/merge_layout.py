@@ -67,7 +67,7 @@ def fuse_transpose_reshape(op: Op, context: Context) -> bool:
     """A Transpose and the Reshape behind it become one of the two where the other only moves dimensions of 1."""
     second = reader(op, context, "Reshape")
     source = op.inputs[0]
-    if second is None or source is None or not known(op) or not known(second):
+    if second is None or source is None or not known(op) or not known(second) or len(op.attr("perm")) > 4:
         return False
     before, perm, after = shape_of(source), op.attr("perm"), shape_of(second.outputs[0])
     if layout.keeps_order(before, perm):
@@ -96,7 +96,7 @@ def fuse_reshape_transpose(op: Op, context: Context) -> bool:
     """A Reshape and the Transpose behind it become one of the two where the other only moves dimensions of 1."""
     second = reader(op, context, "Transpose")
     source = op.inputs[0]
-    if second is None or source is None or not known(op) or not known(second):
+    if second is None or source is None or not known(op) or not known(second) or len(second.attr("perm")) > 4:
         return False
     before, middle, perm = shape_of(source), shape_of(op.outputs[0]), second.attr("perm")
     after = shape_of(second.outputs[0])
@@ -137,6 +137,8 @@ def fuse_transpose_reshape_transpose(op: Op, context: Context) -> bool:
     last = reader(middle, context, "Transpose") if middle is not None else None
     source = op.inputs[0]
     if middle is None or last is None or source is None or not known(op) or not known(middle):
+        return False
+    if len(last.attr("perm")) > 4:
         return False
     swapped = layout.transpose_then_reshape(shape_of(source), op.attr("perm"), shape_of(middle.outputs[0]))
     if swapped is None:

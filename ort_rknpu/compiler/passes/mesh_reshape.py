@@ -53,24 +53,10 @@ def _candidates(op: Op, data: list[Value]) -> Iterator[layout.Sizes]:
 
 def _scaled(ours: layout.Sizes, piece: layout.Sizes, target: layout.Sizes, axis: int) -> layout.Sizes | None:
     """The shape of the uncut operand where one piece has shape ``target``."""
-    place = _place(piece, target, axis)
+    place = layout.same_dimension(piece, target, axis)
     if place is None:
         return None
     return tuple(ours[axis] if i == place else size for i, size in enumerate(target))
-
-
-def _place(before: layout.Sizes, after: layout.Sizes, axis: int) -> int | None:
-    """Where dimension ``axis`` of ``before`` stands in ``after`` unchanged, or None."""
-    parts = layout.refine(before, after)
-    if parts is None:
-        return None
-    if before[axis] == 1:
-        candidates = [i for i, size in enumerate(after) if size == 1]
-        return candidates[0] if axis not in candidates and candidates else (axis if axis in candidates else None)
-    for place, atoms in enumerate(parts.after):
-        if atoms == parts.before[axis]:
-            return place
-    return None
 
 
 def _axis_in(op: Op, value: Value, source: layout.Sizes) -> int | None:
@@ -79,7 +65,7 @@ def _axis_in(op: Op, value: Value, source: layout.Sizes) -> int | None:
         return None
     if op.op_type in BINARY:
         return -1
-    return _place(shape_of(value), source, op.attr("axis", 0) % 4)
+    return layout.same_dimension(shape_of(value), source, op.attr("axis", 0) % 4)
 
 
 def _seen_as(op: Op, value: Value, source: layout.Sizes, axis: int) -> layout.Sizes:

@@ -108,6 +108,7 @@ def split_batches(op: Op, context: Context) -> bool:
     attributes = {"axis": 0, "split": [batch * heads] * pieces}
     split = context.add("Split", [x], [(batch * heads, depth, 1, length)] * pieces, origins, attributes, base=op.name)
     for old, new in zip(list(op.outputs), split.outputs, strict=True):
-        context.graph.replace_value(old, context.reshape(context.transpose(new, (0, 3, 2, 1)), shape_of(old)))
+        pieced = context.reshape(new, (1, batch, heads, depth, length))
+        context.graph.replace_value(old, context.transpose(pieced, (0, 1, 2, 4, 3)))
     context.discard(op)
     return True

@@ -178,7 +178,7 @@ def reshape_down(op: Op, context: Context) -> bool:
     source = op.inputs[0]
     if following is None or source is None or source.rank != 4 or not known(op) or not known(following):
         return False
-    if producer(source, "Split") is not None:
+    if _lifts(source, shape_of(op.outputs[0])):
         return False
     before, inner = shape_of(source), shape_of(op.outputs[0])
     if len(inner) != 4 or shape_of(following.outputs[0]) != inner:
@@ -209,6 +209,14 @@ def reshape_down(op: Op, context: Context) -> bool:
     return True
 
 
+def _lifts(piece: Value, after: layout.Sizes) -> bool:
+    """Whether a Reshape of one piece of a Split can move above the Split with those of the other pieces."""
+    split = producer(piece, "Split")
+    if split is None or piece.rank != 4:
+        return False
+    return layout.same_dimension(shape_of(piece), after, split.attr("axis", 0) % 4) is not None
+
+
 @rewrite("swap_op_reshape", *UNARY, *BINARY)
 def reshape_up(op: Op, context: Context) -> bool:
     """An element-wise op between a Split and a Reshape: the Reshape first, to meet those of the other pieces."""
@@ -218,6 +226,8 @@ def reshape_up(op: Op, context: Context) -> bool:
         return False
     source, after = run_time[0], shape_of(below.outputs[0])
     if len(source.uses) > 1 or source.shape != op.outputs[0].shape or source.rank != 4 or len(after) != 4:
+        return False
+    if not _lifts(source, after):
         return False
     inputs: list[Value | None] = []
     for value in op.inputs:
