@@ -124,6 +124,7 @@ CONVERT = Stage(
         attention.softmax,
         attention.softmax_axis,
         recurrent.recurrent,
+        recurrent.convert,
         slices.gather_to_slice,
         slices.gather_to_conv,
         reductions.keep_dims,
@@ -225,5 +226,5 @@ def features_of(target: Target) -> frozenset[str]:
     if target.group not in _POWER_OF_TWO_STRIDE_UP:
         found.add(convolutions.ANY_STRIDE_UP)
     if target.toolkit != "2.3.2":
-        found |= {pools.WIDE_POOL, convolutions.STRIDES_IN_STEPS}
+        found |= {pools.WIDE_POOL, convolutions.STRIDES_IN_STEPS, recurrent.ALWAYS}
     return frozenset(found)

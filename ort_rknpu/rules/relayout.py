@@ -51,12 +51,15 @@ def _from_model_input(value: Value | None) -> bool:
     return value is not None and value.producer is None and not value.constant
 
 
-def _same_packed(before: tuple[int, ...], after: tuple[int, ...], size: int) -> bool:
-    """Whether two packed tensors have the same bytes: pixels stay, and channels move by whole packs."""
+def _same_packed(before: tuple[int, ...], after: tuple[int, ...], size: int, padded: bool) -> bool:
+    """Whether two packed tensors have the same bytes: pixels stay, and channels move by whole packs.
+
+    With ``padded`` the compiler knows that a part of a pack stays what it is where batch and channels stay.
+    """
     n1, c1, h1, w1 = before
     n2, c2, h2, w2 = after
-    if before == after:
-        return True
+    if before == after or (padded and before[:2] == after[:2]):
+        return h1 * w1 == h2 * w2
     return h1 * w1 == h2 * w2 and n1 * c1 == n2 * c2 and c1 % size == 0 and c2 % size == 0
 
 
@@ -83,7 +86,7 @@ def same_bytes(op: Op, target: Target, params: Mapping[str, Any], on_cpu: OnCpu)
     if len(before) == 4 and _from_model_input(op.inputs[0]) and (plain_after or not readers or moved):
         yield Violation(f"{what} straight from the model input", "a rank-4 model input that the NPU reads first")
     elif not plain_before and not plain_after:
-        if not _same_packed(before, after, size):
+        if not _same_packed(before, after, size, params.get("padded", False)):
             yield Violation(what, f"the same height*width, and channels that are multiples of {size} on both sides")
     else:
         packed = after if plain_before else before

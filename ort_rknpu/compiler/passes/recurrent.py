@@ -8,6 +8,16 @@ from __future__ import annotations
 from ort_rknpu.compiler.rewriting import Context, known, reader, rewrite, shape_of
 from ort_rknpu.graph import Op
 
+ALWAYS = "recurrent_always"
+"""Feature of toolkits that make an exLSTM or exGRU of every LSTM and GRU."""
+
+
+@rewrite("convert_gru_to_exgru", "LSTM", "GRU", requires=ALWAYS)
+def convert(op: Op, context: Context) -> bool:
+    """LSTM and GRU take the names of the toolkit's own ops."""
+    op.op_type = "ex" + op.op_type
+    return True
+
 
 @rewrite("fuse_lstm_transpose_reshape", "LSTM", "GRU")
 def recurrent(op: Op, context: Context) -> bool:

@@ -298,14 +298,14 @@ def squeeze_transpose(op: Op, context: Context) -> bool:
     return True
 
 
-@rewrite("input_align_4D", "Add", "Sub", "Mul", "Div", "Where")
+@rewrite("input_align_4D", "Add", "Sub", "Mul", "Div", "Where", "Greater")
 def align_operands(op: Op, context: Context) -> bool:
-    """Operands of a rank-4 op get rank 4 themselves."""
+    """Operands of a rank-4 op get rank 4 themselves; those of Greater only where they are constant."""
     if op.outputs[0].rank != 4 or not known(op):
         return False
     changed = False
     for index, value in enumerate(op.inputs):
-        if value is not None and value.rank != 4:
+        if value is not None and value.rank != 4 and (value.constant or op.op_type != "Greater"):
             op.set_input(index, context.reshape(value, align(shape_of(value), 4)))
             changed = True
     return changed
