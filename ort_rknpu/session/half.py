@@ -304,9 +304,12 @@ def _round_constants(model: onnx.ModelProto, plan: _Plan, values: Sequence[onnx.
 
 
 def round_half(data: np.ndarray) -> np.ndarray:
-    """``data`` rounded to float16, in its own dtype."""
+    """A weight as the NPU has it: rounded to float16, in its own dtype.
+
+    The toolkit takes constants of -3.4e38 and below, which mean minus infinity in a mask, as -10000.
+    """
     with np.errstate(over="ignore"):
-        return data.astype(np.float16).astype(data.dtype)
+        return np.where(data <= _MINUS_INFINITY, _MASK, data).astype(np.float16).astype(data.dtype)
 
 
 def _cast_pair(source: str, target: str, elem_type: int) -> list[onnx.NodeProto]:
@@ -371,6 +374,7 @@ class _SharedConstants:
         return full
 
 
+_MINUS_INFINITY, _MASK = -3.4e38, -1e4
 _COUNTED_AT_ONCE = 8
 _LARGEST = 65504.0
 _OVERFLOWS_FROM = float(np.nextafter(np.float32(65520), np.float32(0)))
