@@ -388,7 +388,8 @@ def _affine_step(
         if any(value is None for value in values):
             return None
         gamma, beta, mean, variance = (np.asarray(value, np.float64) for value in values)
-        factor = gamma / np.sqrt(variance + float(attribute(node, "epsilon", 1e-5)))  # type: ignore[arg-type]
+        # the compiler adds epsilon to the root when it folds; its own BatchNormalization adds it to the variance
+        factor = gamma / (np.sqrt(variance) + float(attribute(node, "epsilon", 1e-5)))  # type: ignore[arg-type]
         return factor, beta - mean * factor
     if node.op_type not in ("Mul", "Div", "Add", "Sub"):
         return None
