@@ -259,14 +259,15 @@ def _is_weight(index: GraphIndex, node: onnx.NodeProto, position: int, rows: Seq
     if any(is_anchor(index, member) for member in members):
         return is_anchor(index, node)
     data = index.constant(node.input[position])
-    return data is None or data.size > 1
+    # a scalar is an attribute of most fused ops, but an input of exMatMul
+    return data is None or data.size > 1 or any(row.op.startswith("exMatMul") for row in fused)
 
 
 def _tails(index: GraphIndex, group: CompiledGroup) -> list[str]:
     """Tensors inside a fused row that the simulator rounds: the convolution's own result and sums with a residual."""
     members = [identity for identity in group.nodes if identity in index.nodes]
     anchors = [identity for identity in members if is_anchor(index, index.nodes[identity])]
-    if len(members) < 2 or not anchors:
+    if len(members) < 2 or not anchors or not group.op.startswith("Conv"):
         return []
     found = [index.nodes[affine_chain(index, identity, members)[-1]].output[0] for identity in anchors]
     for identity in members:

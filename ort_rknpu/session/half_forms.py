@@ -105,7 +105,8 @@ def _alone(node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> bool:
 def _division(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[CompiledGroup]) -> None:
     """x / c -> x * (1 / c)."""
     divisor = rewriter.index.constant(node.input[1])
-    if divisor is None or divisor.dtype not in FLOAT_TYPES.values() or not _alone(node, rows):
+    an_input = _alone(node, rows) or all(row.op.startswith("exMatMul") for row in rows)
+    if divisor is None or divisor.dtype not in FLOAT_TYPES.values() or not an_input:
         return
     with np.errstate(divide="ignore"):
         factor = rewriter.constant(f"{node.output[0]}/reciprocal", (1 / divisor).astype(divisor.dtype))
