@@ -16,9 +16,11 @@ import onnx
 from onnx import numpy_helper, shape_inference
 
 from custom_ops import schemas
-from ort_rknpu.graph import Dim, Graph, Op, Shape, Value
+from ort_rknpu.graph import Graph, Op, Value
 from ort_rknpu.model.build import Built, set_type_shape, type_dtype, type_shape
+from ort_rknpu.model.control_flow import merge_shapes, resolve_bodies
 from ort_rknpu.model.fold import MAX_FOLD_ELEMENTS, evaluate
+from ort_rknpu.model.partial import MAX_ELEMENTS, forward, is_complete, shape_from
 from ort_rknpu.model.read import dtype_name, dtype_number
 
 MAX_DATA_ELEMENTS = 1 << 10
@@ -27,6 +29,8 @@ _RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 
+_SHAPED = {"Reshape": 1, "Expand": 1, "ConstantOfShape": 0}
+"""Op -> the input that is its output's shape."""
 _CONSTANT_DTYPES = {"value_float": "float32", "value_floats": "float32", "value_int": "int64", "value_ints": "int64"}
 
 
@@ -49,6 +53,7 @@ class _Resolver:
         self.built = built
         self.types = built.types
         self.tensors: dict[Value, onnx.TensorProto] = {}
+        self.vectors: dict[Value, np.ndarray] = {}
         self.imports: dict[int, list[onnx.OperatorSetIdProto]] = {}
 
     def walk(self, graph: Graph) -> None:
@@ -69,6 +74,8 @@ class _Resolver:
         if op.op_type in ("Shape", "Size") and op.domain == "" and self.known_shape(op):
             return
         known = all(v is None or v.constant for v in op.inputs)
+        if not known and op.domain == "":
+            self.propagate(op)
         if not known or op.op_type in _RANDOM or not (op.inputs or op.op_type == "ConstantOfShape"):
             return
         for value in op.outputs:
@@ -87,6 +94,43 @@ class _Resolver:
             data = np.array(shape[op.attr("start", 0) : end], np.int64)
         self.set_const(op.outputs[0], data)
         return True
+
+    def propagate(self, op: Op) -> None:
+        """Carries shape vectors of which some elements are known, and lets them decide shapes."""
+        source, result = op.input(0), op.outputs[0]
+        if op.op_type == "Shape":
+            if source is not None and source.shape is not None:
+                dims = np.array(source.shape, dtype=object)
+                self.keep_vector(result, dims[op.attr("start", 0) : op.attr("end")])
+            return
+        if op.op_type in _SHAPED:
+            position = _SHAPED[op.op_type]
+            target = self.vector(op.input(position))
+            if target is not None and result.static_shape is None and source is not None:
+                found = shape_from(op, source.shape, target)
+                result.shape = merge_shapes(found, result.shape)
+                self.types.pop(result, None)
+        if self.vectors and any(v in self.vectors for v in op.inputs if v is not None):
+            arrays = [self.vector(v) for v in op.inputs]
+            if all(v is None or a is not None for v, a in zip(op.inputs, arrays)):
+                vector = forward(op, self.built.protos[op], arrays)
+                if vector is not None:
+                    self.keep_vector(result, vector)
+
+    def vector(self, value: Value | None) -> np.ndarray | None:
+        """What is known of a small integer tensor's elements."""
+        if value is None:
+            return None
+        if value.const is not None:
+            small = value.const.size <= MAX_ELEMENTS and value.const.dtype.kind in "iu"
+            return value.const if small else None
+        return self.vectors.get(value)
+
+    def keep_vector(self, value: Value, vector: np.ndarray) -> None:
+        if is_complete(vector):
+            self.set_const(value, vector.astype(np.int64))
+        elif vector.size <= MAX_ELEMENTS:
+            self.vectors[value] = vector
 
     def fold(self, op: Op) -> None:
         arrays = [None if v is None else v.const for v in op.inputs]
@@ -152,10 +196,13 @@ class _Resolver:
             types[name] = self.type_of(value)
             if value.const is not None and value.const.size <= MAX_DATA_ELEMENTS and value.const.dtype != object:
                 data[name] = self.tensor_of(value)
+        imports = self.import_list(opsets)
         try:
             found = shape_inference.infer_node_outputs(
-                schema, node, types, data, opset_imports=self.import_list(opsets), ir_version=self.built.ir_version
+                schema, node, types, data, opset_imports=imports, ir_version=self.built.ir_version
             )
+            if (not found or any(type_shape(t) is None for t in found.values())) and _has_body(schema):
+                found = _infer_by_body(node, types, data, imports)
         except Exception:  # the shape functions raise on every inconsistency: the outputs are then not known
             return {}
         return {position: found[name] for position, name in enumerate(node.output) if name in found}
@@ -208,73 +255,48 @@ class _Resolver:
     # -- control flow -----------------------------------------------------------------------------------------------
 
     def control_flow(self, op: Op) -> None:
-        for body in op.subgraphs.values():
-            self.bind_body(op, body)
-            self.walk(body)
-        bodies = list(op.subgraphs.values())
-        for position, value in enumerate(op.outputs):
+        found = resolve_bodies(op, self.walk_body, self.forget)
+        for value, (shape, dtype) in zip(op.outputs, found):
             self.settle(value, None)
-            shape, dtype = self.body_result(op, bodies, position)
             value.shape = merge_shapes(shape, value.shape)
             value.dtype = value.dtype or dtype
             self.types.pop(value, None)
 
-    def bind_body(self, op: Op, body: Graph) -> None:
-        """Types of a loop body's own inputs from what the op is given."""
-        if op.op_type != "Loop":
-            return
-        for position, value in enumerate(body.inputs):
-            source = op.input(position)
-            if position == 0:
-                value.shape, value.dtype = (), "int64"
-            elif position == 1:
-                value.shape, value.dtype = (), "bool"
-            elif source is not None:
-                value.shape = merge_shapes(value.shape, source.shape)
-                value.dtype = value.dtype or source.dtype
+    def walk_body(self, body: Graph) -> None:
+        for value in body.inputs:
             self.types.pop(value, None)
+        self.walk(body)
 
-    def body_result(self, op: Op, bodies: list[Graph], position: int) -> tuple[Shape | None, str | None]:
-        if op.op_type == "If":
-            results = [body.outputs[position] for body in bodies if position < len(body.outputs)]
-            condition = op.input(0)
-            if condition is not None and condition.const is not None and len(results) == 2:
-                taken = op.subgraphs["then_branch" if bool(condition.const.all()) else "else_branch"]
-                results = [taken.outputs[position]]
-            dtypes = {r.dtype for r in results}
-            return _common_shape([r.shape for r in results]), dtypes.pop() if len(dtypes) == 1 else None
-        if op.op_type == "Loop" and bodies:
-            carried = len(op.inputs) - 2
-            if position + 1 >= len(bodies[0].outputs):
-                return None, None
-            result = bodies[0].outputs[position + 1]
-            if position < carried:
-                source = op.input(position + 2)
-                start = None if source is None else source.shape
-                return _common_shape([start, result.shape]), result.dtype
-            return None if result.shape is None else (None, *result.shape), result.dtype
-        return None, None
+    def forget(self, body: Graph) -> None:
+        """Takes back what was found out about the values that a body computes."""
+        for op in body.ops:
+            for value in op.outputs:
+                value.shape, value.dtype, value.const, value.constant = None, None, None, False
+                self.types.pop(value, None)
+                self.tensors.pop(value, None)
+                self.vectors.pop(value, None)
+            for inner in op.subgraphs.values():
+                self.forget(inner)
 
 
-def merge_shapes(first: Shape | None, second: Shape | None) -> Shape | None:
-    """The more that is known of one shape: numbers before symbols before unknown, ``first`` before ``second``."""
-    if first is None or second is None or len(first) != len(second):
-        return second if first is None else first
-    return tuple(_merge_dims(a, b) for a, b in zip(first, second))
+def _has_body(schema: onnx.defs.OpSchema) -> bool:
+    return bool(getattr(schema, "has_function", False) or getattr(schema, "has_context_dependent_function", False))
 
 
-def _merge_dims(first: Dim, second: Dim) -> Dim:
-    if isinstance(first, int):
-        return first
-    return second if isinstance(second, int) or first is None else first
-
-
-def _common_shape(shapes: list[Shape | None]) -> Shape | None:
-    """What holds for every one of ``shapes``."""
-    first = shapes[0] if shapes else None
-    if first is None or any(s is None or len(s) != len(first) for s in shapes):
-        return None
-    return tuple(dims[0] if len(set(dims)) == 1 else None for dims in zip(*(s for s in shapes if s is not None)))
+def _infer_by_body(
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    imports: list[onnx.OperatorSetIdProto],
+) -> dict[str, onnx.TypeProto]:
+    """Types of an op that onnx defines by a function body and no shape function: only a whole model expands it."""
+    graph = onnx.GraphProto(name="one", node=[node], initializer=data.values())
+    for name, kind in types.items():
+        if name not in data and kind.WhichOneof("value"):
+            graph.input.add(name=name, type=kind)
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in node.output if name)
+    model = onnx.ModelProto(ir_version=onnx.IR_VERSION, graph=graph, opset_import=imports)
+    return {v.name: v.type for v in shape_inference.infer_shapes(model, data_prop=True).graph.output}
 
 
 def _array_dtype(data: np.ndarray) -> str:
