@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
+from benchmarks.placement import RECORDINGS, read_models
 from models.net import Net
 from models.samples import samples
 from ort_rknpu.vendor.fill import fill_stubs, random_inputs, strip_weights
@@ -70,3 +71,10 @@ def test_stripped_models_keep_their_shapes_and_small_tensors(tmp_path: Path) -> 
         if np.prod(before.dims) <= 256:
             assert before == after
     onnx.checker.check_model(fill_stubs(stripped, tmp_path))
+
+
+def test_the_recorded_models_are_what_the_builders_make() -> None:
+    recorded = dict(read_models(RECORDINGS / "models", "own"))
+    assert set(recorded) == set(SAMPLES)
+    for name, data in recorded.items():
+        assert onnx.load_from_string(data) == strip_weights(SAMPLES[name].build()), name
