@@ -8,6 +8,7 @@ constant becomes Conv, and what is left of layout ops is merged again.
 from __future__ import annotations
 
 from ort_rknpu.compiler.passes import (
+    affine,
     attention,
     channel_shuffle,
     convolutions,
@@ -206,7 +207,9 @@ FINISH = Stage(
     ),
 )
 
-STAGES: tuple[Stage, ...] = (FOLD, RECOGNISE, HEADS, FUSE, CONVERT, ATTENTION, MERGE, CONV, FINISH)
+AFFINE = Stage("affine", (affine.mul_add_to_batch_norm,), repeat=False)
+
+STAGES: tuple[Stage, ...] = (FOLD, RECOGNISE, HEADS, FUSE, CONVERT, ATTENTION, MERGE, CONV, FINISH, AFFINE)
 
 _NO_ATTENTION = frozenset({"rk3566_rk3568", "rk2118", "rv1103b_rv1106b"})
 _NO_SOFTMAX_MASK = frozenset({"rk3566_rk3568"})

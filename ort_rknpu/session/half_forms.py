@@ -326,6 +326,8 @@ def _fold_scales(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Compi
     bias = index.constant(node.input[2]) if len(node.input) > 2 and node.input[2] else None
     if weight is None or (bias is None and len(node.input) > 2 and node.input[2]):
         return
+    if node.op_type == "MatMul" and weight.ndim != 2:
+        return
     channels = _output_channels(node, weight)
     if channels is None:
         return
@@ -342,7 +344,7 @@ def _fold_scales(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Compi
         factor, offset = factor * step[0], offset * step[0] + step[1]
         folded.append(after)
         tensor = after.output[0]
-    if not folded:
+    if not folded or (node.op_type == "MatMul" and (factor == 1).all()):
         return
     output = tensor
     scaled = (weight * factor.reshape(_weight_scale_shape(node, weight))).astype(weight.dtype)
@@ -351,13 +353,19 @@ def _fold_scales(rewriter: _Rewriter, node: onnx.NodeProto, rows: Sequence[Compi
     conv = onnx.NodeProto()
     conv.CopyFrom(node)
     del conv.input[:], conv.output[:]
+    new = [conv]
+    if node.op_type == "MatMul":
+        product = f"{output}/product"
+        new.append(helper.make_node("Add", [product, inputs.pop()], [output]))
+        conv.output.append(product)
+    else:
+        conv.output.append(output)
     conv.input.extend(inputs)
-    conv.output.append(output)
     rewriter.fold_away(node)
     for after in folded[:-1]:
         rewriter.fold_away(after)
     rewriter.gone.add(node_id(folded[-1]))
-    rewriter.replace(folded[-1], [conv])
+    rewriter.replace(folded[-1], new)
 
 
 def _output_channels(node: onnx.NodeProto, weight: np.ndarray) -> int | None:
@@ -377,7 +385,7 @@ def _weight_scale_shape(node: onnx.NodeProto, weight: np.ndarray) -> tuple[int, 
 
 
 def _channel_axis_from_end(node: onnx.NodeProto, weight: np.ndarray) -> int:
-    return 1 if node.op_type == "Gemm" else weight.ndim - 1
+    return 1 if node.op_type in ("Gemm", "MatMul") else weight.ndim - 1
 
 
 def _affine_step(
@@ -429,6 +437,7 @@ _FORMS: dict[str, Callable[[_Rewriter, onnx.NodeProto, Sequence[CompiledGroup]],
     "GlobalAveragePool": _global_average,
     "InstanceNormalization": _affine,
     "LayerNormalization": _affine,
+    "MatMul": _fold_scales,
     "ReduceL2": _euclidean_norm,
     "ReduceMean": _mean,
     "Tanh": _tanh_gelu,
