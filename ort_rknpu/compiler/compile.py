@@ -30,7 +30,7 @@ def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
         features = features_of(target)
         if features not in rewritten:
             graph = folded.copy()
-            context = Context(graph, features)
+            context = Context(graph, features, model.opset)
             for stage in STAGES[1:]:
                 stage.call(graph, context)
             rewritten[features] = graph, {}

@@ -86,6 +86,7 @@ class Context:
 
     graph: Graph
     features: frozenset[str] = frozenset()
+    opset: int = 13
     log: list[tuple[str, str]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 

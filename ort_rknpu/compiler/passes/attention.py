@@ -159,8 +159,20 @@ def softmax(op: Op, context: Context) -> bool:
     rank = op.outputs[0].rank
     if rank is None:
         return False
+    axis = op.attr("axis", 1 if context.opset < 13 else -1) % rank
     op.op_type = "exSoftmax13"
-    op.attributes = {"axis": op.attr("axis", -1) % rank}
+    op.attributes = {"axis": axis}
+    if context.opset < 13 and known(op):
+        shape = shape_of(op.outputs[0])
+        after = [size for size in shape[axis:] if size != 1]
+        if len(after) > 1:
+            # before opset 13 everything from the axis on is one row
+            view = (1, prod(shape[:axis]), 1, prod(shape[axis:]))
+            x = context.reshape(op.inputs[0], view, op.origins)  # type: ignore[arg-type]
+            y = context.add("exSoftmax13", [x], [view], op.origins, {"axis": 3}, base=op.name).outputs[0]
+            context.replace(op, context.reshape(y, shape, op.origins))
+        elif after:
+            op.attributes = {"axis": axis + next(i for i, size in enumerate(shape[axis:]) if size != 1)}
     return True
 
 

@@ -24,3 +24,12 @@ def fold_constant(op: Op, context: Context) -> bool:
         value.constant = True
     context.graph.remove(op)
     return True
+
+
+@rewrite("remove_unread")
+def remove_unread(op: Op, context: Context) -> bool:
+    """An op that nobody reads goes."""
+    if any(v.uses or context.graph.is_output(v) for v in op.outputs):
+        return False
+    context.discard(op)
+    return True

@@ -40,6 +40,14 @@ def exmatmul_of(a: Value, b: Value, shape: tuple[int, ...], origins: frozenset[i
         y = context.add("exMatMul", [weight, x], [(batch, m, 1, n)], origins, base="mm").outputs[0]
         return context.reshape(y, shape, origins)
     rank = len(shape_of(a))
+    if b.constant and rank > 2 and m == 1 and left[0] > 1 and right[0] == 1:
+        # a matrix of one row per batch is one matrix of all rows
+        rows = left[0]
+        flat = context.reshape(a, (1, rows, k))
+        turned = context.reshape(context.transpose(flat, (0, 2, 1), origins), (1, k, 1, rows), origins)
+        weight = context.constant(b, right)
+        y = context.add("exMatMul", [weight, turned], [(1, n, 1, rows)], origins, base="mm").outputs[0]
+        return context.reshape(context.transpose(y, (0, 3, 2, 1), origins), shape, origins)
     turned = context.transpose(a, (*range(rank - 2), rank - 1, rank - 2), origins)
     x = context.reshape(turned, left, origins)
     if b.constant:

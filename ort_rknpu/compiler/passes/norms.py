@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from ort_rknpu.compiler.layout import invert
+from ort_rknpu.compiler.layout import invert, only_moves_ones
 from ort_rknpu.compiler.passes.wrap_rank import reduced_axes
 from ort_rknpu.compiler.rewriting import (
     Context,
@@ -24,6 +24,9 @@ from ort_rknpu.compiler.rewriting import (
 )
 from ort_rknpu.graph import Op, Value
 
+LONGEST_GROUP = 8192
+"""From so many values in a group on its channels, h and w stay apart (measured 2.3.2: GroupNormalization of 8192)."""
+
 
 def norm_over(
     source: Value, axis: int, mode: str, weights: list[Value | None], origins: frozenset[int], context: Context
@@ -34,6 +37,11 @@ def norm_over(
     if rank < 2:
         return None
     channels = shape[axis]
+    if rank == 3 and axis == 2 and shape[1] == 1 and shape[0] > 1:
+        # one row per batch: the rows stand side by side
+        flat = context.reshape(source, (1, shape[0], channels))
+        inner = norm_over(flat, 2, mode, weights, origins, context)
+        return None if inner is None else context.reshape(inner, shape)
     perm = [axis, 0] if rank == 2 else [0, axis, *(i for i in range(1, rank) if i != axis)]
     moved = context.transpose(source, perm, origins) if axis != 1 or rank == 2 else source
     batch = 1 if rank == 2 else shape[0]
@@ -48,11 +56,53 @@ def norm_over(
 def norm_over_all(source: Value, weights: list[Value | None], origins: frozenset[int], context: Context) -> Value:
     """Layer normalisation over everything but the batch: [n,c,h,w] with axes 1, 2, 3."""
     shape = shape_of(source)
-    view = shape if len(shape) == 4 else (shape[0], prod(shape[1:]), 1, 1)
+    view = shape if len(shape) == 4 else (*shape[:2], 1, prod(shape[2:]))
     x = context.reshape(source, view, origins)
     inputs = [x, *weights]
     y = context.add("exNorm", inputs, [view], origins, {"axes": [1, 2, 3], "mode": "layer"}, base="norm").outputs[0]
     return context.reshape(y, shape, origins)
+
+
+def norm_over_map(source: Value, weights: list[Value | None], origins: frozenset[int], context: Context) -> Value:
+    """[n,c,..] normalised over everything but n and c: the map as channels, [n,h*w,1,c], then weights per channel."""
+    shape = shape_of(source)
+    perm = (0, *range(2, len(shape)), 1)
+    turned = context.transpose(source, perm, origins)
+    view = (shape[0], prod(shape[2:]), 1, shape[1])
+    x = context.reshape(turned, view, origins)
+    y = context.add("exNorm", [x], [view], origins, {"axes": [1], "mode": "layer"}, base="norm").outputs[0]
+    for op_type, weight, neutral in zip(("Mul", "Add"), weights, (1.0, 0.0)):
+        if weight is not None and (weight.const is None or not (weight.const == neutral).all()):
+            operand = context.reshape(weight, (1, 1, 1, shape[1]), origins)
+            y = context.add(op_type, [y, operand], [view], origins, base=op_type).outputs[0]
+    return context.transpose(context.reshape(y, shape_of(turned), origins), invert(perm), origins)
+
+
+@rewrite("bypass_rs_exnorm_rs", "Reshape")
+def group_norm(op: Op, context: Context) -> bool:
+    """[1,c,h,w] -> [1,g,1,l] -> [1,l,1,g] -> exNorm and back: every group becomes a batch, [g,l,1,1]."""
+    first = reader(op, context, "Transpose")
+    norm = reader(first, context, "exNorm") if first is not None else None
+    second = reader(norm, context, "Transpose") if norm is not None else None
+    last = reader(second, context, "Reshape") if second is not None else None
+    source = op.inputs[0]
+    if first is None or norm is None or second is None or last is None or source is None or not known(op):
+        return False
+    if list(first.attr("perm")) != [0, 3, 2, 1] or list(second.attr("perm")) != [0, 3, 2, 1] or len(norm.inputs) > 1:
+        return False
+    n, groups, h, length = shape_of(op.outputs[0])
+    shape = shape_of(source)
+    if (n, h) != (1, 1) or norm.attr("axes") != [1] or only_moves_ones(shape, shape_of(op.outputs[0])):
+        return False
+    view: tuple[int, ...] = (groups, length, 1, 1)
+    axes = [1]
+    if length >= LONGEST_GROUP and len(shape) == 4 and shape[1] % groups == 0:
+        view, axes = (groups, shape[1] // groups, *shape[2:]), [1, 2, 3]
+    origins = union(op, first, norm, second, last)
+    x = context.reshape(source, view, origins)
+    y = context.add("exNorm", [x], [view], norm.origins, {**norm.attributes, "axes": axes}, base=norm.name).outputs[0]
+    context.replace(last, context.reshape(y, shape_of(last.outputs[0]), origins))
+    return True
 
 
 @rewrite("convert_layernorm_to_exnorm", "LayerNormalization")
@@ -88,7 +138,10 @@ def spelled_layernorm(op: Op, context: Context) -> bool:
     """(x - mean) / sqrt(mean((x - mean)^2) + eps), with weight and bias where they follow."""
     source = op.inputs[0]
     axes = reduced_axes(op)
-    if source is None or not known(op) or axes is None or len(axes) != 1 or not op.attr("keepdims", 1):
+    if source is None or not known(op) or axes is None or not op.attr("keepdims", 1):
+        return False
+    over_map = axes == [2, 3] and source.rank == 4
+    if len(axes) != 1 and not over_map:
         return False
     sub = reader(op, context, "Sub")
     if sub is None or sub.inputs[0] is not source:
@@ -106,7 +159,7 @@ def spelled_layernorm(op: Op, context: Context) -> bool:
     last = div
     weights: list[Value | None] = []
     channels = shape_of(source)[axes[0]]
-    for op_type in ("Mul", "Add"):
+    for op_type in () if over_map else ("Mul", "Add"):
         following = reader(last, context, op_type)
         pair = split_constant(following) if following is not None else None
         if following is None or pair is None or prod(shape_of(pair[1])) != channels:
@@ -114,7 +167,10 @@ def spelled_layernorm(op: Op, context: Context) -> bool:
         weights.append(pair[1])
         parts.append(following)
         last = following
-    result = norm_over(source, axes[0], "layer", weights, union(*parts), context)
+    if over_map:
+        result: Value | None = norm_over_map(source, [], union(*parts), context)
+    else:
+        result = norm_over(source, axes[0], "layer", weights, union(*parts), context)
     if result is None:
         return False
     context.replace(last, result)
@@ -168,19 +224,7 @@ def instance_norm(op: Op, context: Context) -> bool:
     source = op.inputs[0]
     if source is None or not known(op) or source.rank not in (3, 4):
         return False
-    shape = shape_of(source)
-    rank = len(shape)
-    perm = (0, *range(2, rank), 1)
-    turned = context.transpose(source, perm, op.origins)
-    view = (shape[0], prod(shape[2:]), 1, shape[1])
-    x = context.reshape(turned, view, op.origins)
-    y = context.add("exNorm", [x], [view], op.origins, {"axes": [1], "mode": "layer"}, base="norm").outputs[0]
-    for op_type, weight, neutral in (("Mul", op.input(1), 1.0), ("Add", op.input(2), 0.0)):
-        if weight is not None and (weight.const is None or not (weight.const == neutral).all()):
-            operand = context.reshape(weight, (1, 1, 1, shape[1]), op.origins)
-            y = context.add(op_type, [y, operand], [view], op.origins, base=op_type).outputs[0]
-    y = context.reshape(y, shape_of(turned), op.origins)
-    y = context.transpose(y, invert(perm), op.origins)
+    y = norm_over_map(source, [op.input(1), op.input(2)], op.origins, context)
     context.replace(op, y)
     return True
 

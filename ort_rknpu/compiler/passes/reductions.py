@@ -52,7 +52,9 @@ def reduce_mean(op: Op, context: Context) -> bool:
 def keep_dims(op: Op, context: Context) -> bool:
     """A reduction keeps its dimensions; a Reshape drops them."""
     source = op.inputs[0]
-    if source is None or op.attr("keepdims", 1) or not known(op) or op.op_type in ("ReduceSum", "ReduceL2"):
+    if source is None or op.attr("keepdims", 1) or not known(op):
+        return False
+    if op.op_type in ("ReduceSum", "ReduceL2") and source.rank == 4:
         return False
     shape = list(shape_of(source))
     axes = [op.attr("axis", 0) % len(shape)] if op.op_type.startswith("Arg") else reduced_axes(op)

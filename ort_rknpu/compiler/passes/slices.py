@@ -89,7 +89,7 @@ def slice_ranges(op: Op) -> dict[int, tuple[int, int, int]] | None:
 
 @rewrite("replace_parallel_slice_by_split", "Slice")
 def parallel_slices_to_split(op: Op, context: Context) -> bool:
-    """Slices that together cover one axis of a value become a Split."""
+    """Slices of a value along one axis that do not overlap become a Split, with outputs nobody reads for the gaps."""
     value = op.inputs[0]
     if value is None or len(value.uses) < 2 or op is not next(iter(value.uses))[0]:
         return False
@@ -108,16 +108,24 @@ def parallel_slices_to_split(op: Op, context: Context) -> bool:
             found.setdefault(axis, []).append((start, end, piece))
     for axis, pieces in found.items():
         pieces.sort(key=lambda piece: piece[:2])
-        if len(pieces) < 2 or pieces[0][0] != 0 or pieces[-1][1] != shape_of(value)[axis]:
+        if len(pieces) < 2 or any(a[1] > b[0] for a, b in pairwise(pieces)):
             continue
-        if any(a[1] != b[0] for a, b in pairwise(pieces)):
-            continue
-        sizes = [end - start for start, end, _ in pieces]
+        sections: list[tuple[int, Op | None]] = []
+        position = 0
+        for start, end, piece in pieces:
+            if start > position:
+                sections.append((start - position, None))
+            sections.append((end - start, piece))
+            position = end
+        if position < shape_of(value)[axis]:
+            sections.append((shape_of(value)[axis] - position, None))
         origins = union(*(piece for _, _, piece in pieces))
-        shapes = [shape_of(piece.outputs[0]) for _, _, piece in pieces]
-        split = context.add("Split", [value], shapes, origins, {"axis": axis, "split": sizes}, base=pieces[-1][2].name)
-        for output, (_, _, piece) in zip(split.outputs, pieces, strict=True):
-            context.replace(piece, output)
+        shapes = [(*shape_of(value)[:axis], size, *shape_of(value)[axis + 1 :]) for size, _ in sections]
+        attributes = {"axis": axis, "split": [size for size, _ in sections]}
+        split = context.add("Split", [value], shapes, origins, attributes, base=pieces[-1][2].name)
+        for output, (_, taken) in zip(split.outputs, sections, strict=True):
+            if taken is not None:
+                context.replace(taken, output)
         return True
     return False
 

@@ -86,7 +86,12 @@ def transpose_up(op: Op, context: Context) -> bool:
     source = op.inputs[0]
     if second is None or source is None or source.producer is None or not known(op) or not known(second):
         return False
-    lowers_rank = source.rank == 4 and (op.outputs[0].rank or 0) < 4 and not context.graph.is_output(second.outputs[0])
+    lowers_rank = (
+        source.rank == 4
+        and (op.outputs[0].rank or 0) < 4
+        and layout.only_moves_ones(shape_of(source), shape_of(op.outputs[0]))
+        and not context.graph.is_output(second.outputs[0])
+    )
     meets = source.producer.op_type in ("Transpose", "exMatMul") and len(source.uses) == 1
     if not (reader(second, context, "Reshape") is not None or lowers_rank or meets):
         return False
@@ -94,6 +99,8 @@ def transpose_up(op: Op, context: Context) -> bool:
     if swapped is None:
         return False
     perm, between = swapped
+    if source.rank != 4 and perm[0] != 0:
+        return False
     _exchange(op, second, between, context)
     second.attributes = {**second.attributes, "perm": list(perm)}
     return True

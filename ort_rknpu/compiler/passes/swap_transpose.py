@@ -20,6 +20,7 @@ UNARY = (
     "exSwish", "exMish",
 )  # fmt: skip
 BINARY = ("Add", "Sub", "Mul", "Div")
+_ALONG_AXIS = ("exSoftmax13", "LogSoftmax", "Slice", "Concat", "Gather", "exNorm", "Pad")
 MAX_CHAIN = 8
 """How far above an op a Transpose is looked for."""
 
@@ -38,7 +39,7 @@ def permuted_constant(value: Value, perm: Sequence[int], context: Context) -> Va
 @rewrite("swap_transpose_op", "Transpose")
 def down(op: Op, context: Context) -> bool:
     """Transpose, then op: the op first, where the other operands are constants or equally transposed."""
-    following = reader(op, context, *UNARY, *BINARY, "exSoftmax13", "LogSoftmax", "Slice", "Concat", "Gather", "exNorm")
+    following = reader(op, context, *UNARY, *BINARY, *_ALONG_AXIS)
     if following is None or not known(following) or not known(op):
         return False
     if merges_upward(op):
@@ -111,6 +112,13 @@ def _move_axis(op: Op, perm: Sequence[int], inputs: list[Value | None], context:
         if axes is None or op.inputs[3] is None:
             return False
         inputs[3] = context.constant(op.inputs[3], (len(axes),), np.array([perm[a % rank] for a in axes]))
+    if op.op_type == "Pad":
+        pads = numbers(op.input(1))
+        if pads is None or op.inputs[1] is None or op.input(3) is not None:
+            return False
+        undo = layout.invert(perm)
+        moved = [pads[side * rank + axis] for side in (0, 1) for axis in undo]
+        inputs[1] = context.constant(op.inputs[1], (2 * rank,), np.array(moved))
     return op.op_type != "exNorm" or (op.attr("axes") == [1] and rank == 4 and perm[1] == 1)
 
 

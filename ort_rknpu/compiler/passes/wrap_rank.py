@@ -23,7 +23,7 @@ ELEMENTWISE = (
 )  # fmt: skip
 """Ops whose operands broadcast against the output and that have no axis."""
 
-AXIS = ("Concat", "Split", "exSoftmax13", "LogSoftmax", "ArgMax", "ArgMin", "TopK", "GatherElements")
+AXIS = ("Concat", "Split", "exSoftmax13", "LogSoftmax", "ArgMax", "ArgMin", "TopK", "GatherElements", "Gather")
 """Ops with one ``axis`` attribute; every run-time operand has the rank of the output."""
 
 REDUCE = ("ReduceMax", "ReduceMin", "ReduceSum", "ReduceL2", "ReduceMean")
@@ -125,8 +125,10 @@ def wrap_axis(op: Op, context: Context) -> bool:
     default = {"exSoftmax13": -1, "LogSoftmax": -1, "TopK": -1}.get(op.op_type, 0)
     axis = op.attr("axis", default) % rank
     operands = [i for i, v in enumerate(op.inputs) if v is not None and v.rank == rank]
-    if op.op_type in ("Split", "TopK"):
+    if op.op_type in ("Split", "TopK", "Gather"):
         operands = [0]
+    if op.op_type == "Gather" and (op.inputs[1] is None or op.inputs[1].rank != 1):
+        return False
     first_axis = axis if op.op_type == "Concat" or rank > 4 else None
     wrapping = wrapping_of(rank, [shape_of(op.inputs[i]) for i in operands], first_axis)
     if wrapping is None:
