@@ -128,6 +128,7 @@ CONVERT = Stage(
         norms.lp_norm,
         attention.softmax,
         attention.softmax_axis,
+        recurrent.align_batch,
         recurrent.recurrent,
         recurrent.convert,
         slices.gather_to_slice,

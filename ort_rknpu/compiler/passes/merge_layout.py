@@ -9,6 +9,7 @@ its file nodes keep a row of their own.
 from __future__ import annotations
 
 from ort_rknpu.compiler import layout
+from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY
 from ort_rknpu.compiler.rewriting import Context, known, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
 
@@ -151,21 +152,32 @@ def fuse_transpose_reshape_transpose(op: Op, context: Context) -> bool:
     return True
 
 
-@rewrite("remove_parallel_reshape", "Reshape", "Transpose")
+@rewrite("remove_parallel", "Reshape", "Transpose", *UNARY, *BINARY)
 def remove_parallel(op: Op, context: Context) -> bool:
-    """Reshapes (Transposes) of one value to one layout become a single op."""
+    """Ops that compute the same from the same values become one, which stands for the nodes of all."""
     source = op.inputs[0]
-    if source is None or len(source.uses) < 2:
+    if source is None or len(source.uses) < 2 or len(op.outputs) != 1:
         return False
     changed = False
     for other in source.consumers():
         if other is op or other.op_type != op.op_type or other.outputs[0].shape != op.outputs[0].shape:
             continue
-        if other.attr("perm") != op.attr("perm") or context.graph.is_output(other.outputs[0]):
+        same = len(other.inputs) == len(op.inputs) and all(map(_same, other.inputs, op.inputs))
+        if not same or other.attributes != op.attributes or context.graph.is_output(other.outputs[0]):
             continue
+        op.origins |= other.origins
         context.replace(other, op.outputs[0])
         changed = True
     return changed
+
+
+def _same(a: Value | None, b: Value | None) -> bool:
+    """Whether two operands are one value, or constants of equal data."""
+    if a is b:
+        return True
+    if a is None or b is None or a.const is None or b.const is None:
+        return False
+    return a.const.shape == b.const.shape and bool((a.const == b.const).all())
 
 
 @rewrite("remove_parallel_maxpool", "MaxPool")

@@ -42,7 +42,7 @@ def reduce_mean(op: Op, context: Context) -> bool:
         pooled = context.add("GlobalAveragePool", [source], [view], op.origins, base=op.name).outputs[0]
         context.replace(op, context.reshape(pooled, shape_of(op.outputs[0])))
         return True
-    if axes[0] == 0 and (shape[0] != 1 or len(axes) == 1):
+    if axes[0] == 0 and (shape[0] != 1 or len(axes) == 1) and len(shape) != 3:
         return False
     sum_by_exmatmul(op, axes, context)
     return True

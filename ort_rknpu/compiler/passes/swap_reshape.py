@@ -188,7 +188,7 @@ def reshape_down(op: Op, context: Context) -> bool:
     if _lifts(source, shape_of(op.outputs[0])):
         return False
     before, inner = shape_of(source), shape_of(op.outputs[0])
-    if len(inner) != 4 or shape_of(following.outputs[0]) != inner:
+    if len(inner) > 4 or shape_of(following.outputs[0]) != inner:
         return False
     inputs: list[Value | None] = list(following.inputs)
     for index, value in enumerate(following.inputs):
@@ -200,7 +200,7 @@ def reshape_down(op: Op, context: Context) -> bool:
                 return False
             inputs[index] = moved
     if following.op_type in ("exSoftmax13", "Softmax"):
-        axis = _same_axis(inner, before, following.attr("axis", -1) % 4)
+        axis = _same_axis(inner, before, following.attr("axis", -1) % len(inner))
         if axis is None:
             return False
         following.attributes = {**following.attributes, "axis": axis}
@@ -273,7 +273,7 @@ def _reshaped_constant(
     """A constant that broadcasts against ``inner``, as it broadcasts against ``before``."""
     if value is None or not value.constant:
         return None
-    shape = align(shape_of(value), 4)
+    shape = align(shape_of(value), len(inner))
     if all(size == 1 for size in shape):
         return value
     parts = layout.refine(inner, before)
