@@ -11,7 +11,17 @@ from __future__ import annotations
 import numpy as np
 
 from ort_rknpu.compiler import layout
-from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, reader, rewrite, shape_of, split_constant
+from ort_rknpu.compiler.rewriting import (
+    Context,
+    known,
+    numbers,
+    producer,
+    reader,
+    rewrite,
+    shape_of,
+    split_constant,
+    union,
+)
 from ort_rknpu.graph import Op, Value
 
 AVERAGE_POOL_AS_CONV = "average_pool_as_conv"
@@ -234,6 +244,7 @@ def batch_between_transposes(op: Op, context: Context) -> bool:
         fixed = layout.ones_as_transpose(layout.permute(shape_of(op.outputs[0]), after), target)
         after = list(layout.compose(after, fixed)) if fixed is not None else after
     last.attributes = {**last.attributes, "perm": after}
+    first.origins = op.origins = last.origins = union(first, op, last)
     return True
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from ort_rknpu.compiler import layout
 from ort_rknpu.compiler.layout import Perm
 from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY, permuted_constant
-from ort_rknpu.compiler.rewriting import Context, known, producer, rewrite, shape_of
+from ort_rknpu.compiler.rewriting import Context, known, producer, rewrite, shape_of, union
 from ort_rknpu.graph import Op, Value
 
 _WITH_AXIS = ("Split", "Concat", "exSoftmax13")
@@ -121,10 +121,10 @@ def _is_transpose(op: Op, perm: Perm) -> bool:
 
 def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
     undo = layout.invert(perm)
+    origins = union(*_cancelled(members, perm))
     made: dict[Value, Value] = {}
-    seed = members[0]
-    for value in dict.fromkeys(_run_time(seed)):
-        made[value] = _unpermuted(value, undo, context)
+    for value in dict.fromkeys(_run_time(members[0])):
+        made[value] = _unpermuted(value, undo, origins, context)
     for member in members:
         for index in _data(member):
             operand = member.inputs[index]
@@ -137,13 +137,28 @@ def _move(members: tuple[Op, ...], perm: Perm, context: Context) -> None:
         if member.op_type in _WITH_AXIS:
             member.attributes = {**member.attributes, "axis": perm[member.attr("axis", 0) % len(perm)]}
         for position, written in enumerate(member.outputs):
-            made[written] = _rewritten_output(member, position, perm, members, context)
+            made[written] = _rewritten_output(member, position, perm, members, origins, context)
     for old in made:
         if old.producer is not None:
             context.discard(old.producer)
 
 
-def _rewritten_output(member: Op, position: int, perm: Perm, members: tuple[Op, ...], context: Context) -> Value:
+def _cancelled(members: tuple[Op, ...], perm: Perm) -> Iterator[Op]:
+    """The Transposes that go; those that come instead stand for the nodes of all of them."""
+    for value in _run_time(members[0]):
+        above = producer(value, "Transpose")
+        if above is not None and tuple(above.attr("perm")) == perm and len(value.consumers()) == 1:
+            yield above
+    for member in members:
+        for value in member.outputs:
+            for reader in value.consumers():
+                if reader.op_type == "Transpose" and layout.is_identity(layout.compose(perm, reader.attr("perm"))):
+                    yield reader
+
+
+def _rewritten_output(
+    member: Op, position: int, perm: Perm, members: tuple[Op, ...], origins: frozenset[int], context: Context
+) -> Value:
     """Lets a member write its output un-permuted; readers outside get it permuted back."""
     old = member.outputs[position]
     new = Value(context.unique(f"{old.name}_mesh"), layout.permute(shape_of(old), layout.invert(perm)), old.dtype)
@@ -160,11 +175,11 @@ def _rewritten_output(member: Op, position: int, perm: Perm, members: tuple[Op, 
             reader.set_input(0, new)
             reader.attributes = {**reader.attributes, "perm": list(whole)}
     if any(reader not in members for reader in old.consumers()) or context.graph.is_output(old):
-        context.graph.add(Op("Transpose", [new], [old], {"perm": list(perm)}, name=f"{old.name}-rs_tp"))
+        context.graph.add(Op("Transpose", [new], [old], {"perm": list(perm)}, name=f"{old.name}_tp", origins=origins))
     return new
 
 
-def _unpermuted(value: Value, undo: Perm, context: Context) -> Value:
+def _unpermuted(value: Value, undo: Perm, origins: frozenset[int], context: Context) -> Value:
     """``value`` with its Transpose undone, by what is there already or by a new Transpose."""
     above = producer(value, "Transpose")
     source = above.inputs[0] if above is not None else None
@@ -173,5 +188,6 @@ def _unpermuted(value: Value, undo: Perm, context: Context) -> Value:
         return source if layout.is_identity(whole) else context.transpose(source, whole, above.origins)
     for reader in value.consumers():
         if _is_transpose(reader, undo):
+            reader.origins |= origins
             return reader.outputs[0]
-    return context.transpose(value, undo)
+    return context.transpose(value, undo, origins)

@@ -98,12 +98,20 @@ def _delta(op: Op, data: list[Value], source: layout.Sizes, axis: int, context: 
 
 def _move(op: Op, data: list[Value], source: layout.Sizes, axis: int, context: Context) -> None:
     views = {value: _seen_as(op, value, source, axis) for value in (*data, *op.outputs)}
-    origins: frozenset[int] = frozenset()
-    for index, value in enumerate(list(op.inputs)):
-        if value in views and value is not None and index < len(_operands(op)):
-            above = producer(value, "Reshape")
-            start = above.inputs[0] if above is not None and above.inputs[0] is not None else value
-            op.set_input(index, context.reshape(start, views[value], union(above)))
+    origins = union(*_cancelled(data, op, views))
+    if op.op_type == "Split":
+        # the rule around a Split names the Split itself too
+        origins |= op.origins
+        op.origins = origins
+    operands = len(_operands(op))
+    for index, value in enumerate(list(op.inputs)[:operands]):
+        if value is None:
+            continue
+        above = producer(value, "Reshape")
+        start, own = value, origins
+        if above is not None and above.inputs[0] is not None:
+            start, own = above.inputs[0], above.origins
+        op.set_input(index, context.reshape(start, views[value], own))
     for value in data:
         if value.producer is not None:
             context.discard(value.producer)
@@ -117,11 +125,20 @@ def _move(op: Op, data: list[Value], source: layout.Sizes, axis: int, context: C
         for reader in old.consumers():
             if reader.op_type == "Reshape":
                 if shape_of(reader.outputs[0]) == views[old]:
-                    origins |= reader.origins
                     context.replace(reader, new)
                 else:
                     reader.set_input(0, new)
         if old.uses or context.graph.is_output(old):
-            context.graph.add(Op("Reshape", [new], [old], name=f"{old.name}-rs"))
-    if op.op_type == "Split":
-        op.origins |= origins
+            context.graph.add(Op("Reshape", [new], [old], name=f"{old.name}-rs", origins=origins))
+
+
+def _cancelled(data: list[Value], op: Op, views: dict[Value, layout.Sizes]) -> Iterator[Op]:
+    """The Reshapes that go; those that come instead stand for the nodes of all of them."""
+    for value in data:
+        above = producer(value, "Reshape")
+        if above is not None and shape_of(above.inputs[0]) == views[value] and len(value.consumers()) == 1:
+            yield above
+    for value in op.outputs:
+        for reader in value.consumers():
+            if reader.op_type == "Reshape" and shape_of(reader.outputs[0]) == views[value]:
+                yield reader
