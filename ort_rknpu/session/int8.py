@@ -12,12 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import onnx
+from onnx import version_converter
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
 
 from ort_rknpu.errors import CalibrationError, ModelError
 from ort_rknpu.session.half import CompiledGroup
-from ort_rknpu.session.proto import GraphIndex, node_id, owning_nodes
+from ort_rknpu.session.proto import GraphIndex, node_id, opset, owning_nodes
 
+_PER_CHANNEL_OPSET = 13
 DEQUANTIZED = "_DequantizeLinear_Output"
 """What the quantiser appends to a tensor's name for the values its readers see."""
 
@@ -45,6 +47,11 @@ def emulate_int8(
     work.CopyFrom(model)
     if lower is not None:
         work = lower(work)
+    if opset(work) < _PER_CHANNEL_OPSET:
+        try:
+            work = version_converter.convert_version(work, _PER_CHANNEL_OPSET)
+        except Exception as error:
+            raise ModelError(f"opset {opset(work)} cannot be converted to {_PER_CHANNEL_OPSET}: {error}") from error
     owners = owning_nodes(GraphIndex(work), index)
     on_npu = frozenset().union(*(group.nodes for group in groups if group.device == "npu"))
     _name_nodes(work.graph)

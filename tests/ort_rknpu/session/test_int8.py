@@ -134,3 +134,10 @@ def test_an_empty_folder_and_a_broken_file_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(b"no array")
     with pytest.raises(CalibrationError, match=r"cannot read .*a\.npy"):
         quantized(tmp_path)
+
+
+def test_an_old_opset_is_raised_for_per_channel_weights() -> None:
+    old = model()
+    old.opset_import[0].version = 11
+    proto = emulate_int8(old, GROUPS, CheckedReader(samples(2), INPUTS, quiet=True))
+    assert session(proto).run(None, samples(1)[0])[0].shape == (1, 4, 6, 6)
