@@ -23,10 +23,11 @@ _BESIDE_T = {"bool": np.dtype(np.bool_), "int32": np.dtype(np.int32)}
 
 
 def _horner(coefficients: Sequence[float], x: Array) -> Array:
-    result = np.full_like(x, coefficients[0])
-    for coefficient in coefficients[1:]:
-        result *= x
+    result = x * x.dtype.type(coefficients[0])
+    for coefficient in coefficients[1:-1]:
         result += x.dtype.type(coefficient)
+        result *= x
+    result += x.dtype.type(coefficients[-1])
     return result
 
 
@@ -38,15 +39,20 @@ def erf(x: Array) -> Array:
     if x.dtype != np.float32:
         return np.asarray(_erf64(x), x.dtype)
     t = np.minimum(np.abs(x), np.float32(4))
-    s = t * t
-    small = _horner((-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1), s)
-    small = small * x + x
-    large = _horner(
+    result = _horner(
         (-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1, -6.34846687e-1, -1.28717512e-1),
         t,
     )
-    large = 1 - np.exp(large * t - t)
-    return np.where(t > np.float32(0.927734375), np.copysign(large, x), small)
+    result *= t
+    result -= t
+    result = np.asarray(np.exp(result))
+    np.subtract(1, result, out=result)
+    result = np.asarray(np.copysign(result, x))
+    near = _horner((-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1), t * t)
+    near *= x
+    near += x
+    np.copyto(result, near, where=~(t > np.float32(0.927734375)))
+    return result
 
 
 def _gate(numerator: Array, z: Array) -> Array:
@@ -112,15 +118,13 @@ def _softmax(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]
 def _softmax_mask(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:
     x, mask = _present(arguments)
     axis = attributes["axis"]
-    keep = np.broadcast_to(mask != bool(attributes["mask_value"]), x.shape)
-    # A row with every entry masked is uniform, as if nothing were masked and all entries were equal.
-    empty = ~keep.any(axis, keepdims=True)
-    x = np.where(empty, 0, x)
-    keep = keep | empty
-    e = np.where(keep, x - np.max(x, axis, keepdims=True, initial=-np.inf, where=keep), -np.inf)
-    np.exp(e, out=e)
-    e /= e.sum(axis, keepdims=True)
-    return [e]
+    keep = mask != bool(attributes["mask_value"])
+    e = np.where(keep, x, x.dtype.type(-np.inf))
+    empty = ~np.broadcast_to(keep, x.shape).any(axis, keepdims=True)
+    if empty.any():
+        # A row with every entry masked is uniform, as if all entries were equal.
+        e = np.where(empty, x.dtype.type(0), e)
+    return [_softmax_of(e, axis)]
 
 
 def _affine(y: Array, extra: Sequence[Array | None]) -> list[Array]:
@@ -157,13 +161,22 @@ def _layer_norm(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Arr
     return _norm(arguments, {"axes": axes, "eps": attributes["eps"]})
 
 
+def _sliding_sum(x: Array, size: int, axis: int) -> Array:
+    parts = np.moveaxis(x, axis, 0)
+    count = len(parts) - size + 1
+    total = parts[:count].copy()
+    for start in range(1, size):
+        total += parts[start : start + count]
+    return np.moveaxis(total, 0, axis)
+
+
 def _lrn(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:
     (x,) = _present(arguments)
     size, kind = attributes["size"], x.dtype.type
     reach = size // 2
     square = np.pad(np.square(x), ((0, 0), (0, 0), (reach, reach), (reach, reach)))
-    windows = np.lib.stride_tricks.sliding_window_view(square, (size, size), axis=(2, 3))
-    total = kind(attributes["bias"]) + kind(attributes["alpha"] / size) * windows.sum((-1, -2), dtype=x.dtype)
+    windows = _sliding_sum(_sliding_sum(square, size, 2), size, 3)
+    total = kind(attributes["bias"]) + kind(attributes["alpha"] / size) * windows
     return [np.asarray(x / total ** kind(attributes["beta"]))]
 
 
@@ -180,11 +193,11 @@ def _matmul(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:
 def _attention(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:
     q, k, v = _present(arguments[:3])
     mask = arguments[3]
-    scores = np.matmul(k[:, :, 0].swapaxes(1, 2), q[:, :, 0])[:, :, None]
+    scores = np.matmul(q[:, :, 0].swapaxes(1, 2), k[:, :, 0])
     scores *= q.dtype.type(attributes["scale"])
     if mask is not None:
-        scores = scores + mask
-    return [np.matmul(v[:, :, 0], _softmax_of(scores, 1)[:, :, 0])[:, :, None]]
+        scores += np.reshape(mask, (1,) * (4 - mask.ndim) + mask.shape)[:, :, 0].swapaxes(1, 2)
+    return [np.matmul(v[:, :, 0], _softmax_of(scores, 2).swapaxes(1, 2))[:, :, None]]
 
 
 def _window(arguments: Arguments, attributes: Mapping[str, Any]) -> list[Array]:

@@ -108,7 +108,8 @@ def _run_unprepared(contract: Contract, feed: Sequence[Array]) -> tuple[Array, .
         return tuple(_nan(contract, feed, {}))
 
 
-def _hook(op_id: int, feed: Sequence[Array], attributes: Mapping[str, str]) -> tuple[Any, ...]:
+def hook(op_id: int, feed: Sequence[Array], attributes: Mapping[str, str]) -> tuple[Any, ...]:
+    """What onnxruntime-extensions calls for every Python op; other libraries' go to its own hook."""
     body = _bodies.get(op_id)
     if body is None:
         from onnxruntime_extensions._ocos import _on_pyop_invocation
@@ -159,4 +160,4 @@ def define_ops() -> None:
                 outputs=[PyCustomOpDef.dt_bool if contract.booleans(False)[0] else PyCustomOpDef.dt_float],
                 attrs={} if contract.single_signature else {PREPARE_HINT: PyCustomOpDef.dt_string},
             )
-        PyCustomOpDef.install_hooker(_hook)
+        PyCustomOpDef.install_hooker(hook)
