@@ -22,21 +22,22 @@ Rows = dict[tuple[Op, ...], CompiledOp]
 
 def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
     """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph."""
-    rewritten: dict[frozenset[str], tuple[Graph, Rows]] = {}
     folded = model.graph.copy()
     FOLD.call(folded, Context(folded))
+    runs: list[tuple[Context, Rows]] = []
+    # the richest first: a run serves every target that lacks only what made no difference to this model
+    for features in sorted({features_of(target) for target in targets}, key=lambda f: (-len(f), sorted(f))):
+        if not any(context.serves(features) for context, _ in runs):
+            context = Context(folded.copy(), features, model.opset)
+            for stage in STAGES[1:]:
+                stage.call(context.graph, context)
+            runs.append((context, {}))
     result = []
     for target in targets:
         features = features_of(target)
-        if features not in rewritten:
-            graph = folded.copy()
-            context = Context(graph, features, model.opset)
-            for stage in STAGES[1:]:
-                stage.call(graph, context)
-            rewritten[features] = graph, {}
-        graph, known = rewritten[features]
-        refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(graph.ops, target)]
-        result.append(_place(graph, target, _build(refusals), known))
+        context, known = next(run for run in runs if run[0].serves(features))
+        refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(context.graph.ops, target)]
+        result.append(_place(context.graph, target, _build(refusals), known))
     return result
 
 

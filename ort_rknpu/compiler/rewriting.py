@@ -71,7 +71,7 @@ class Stage:
                 for rule in (*by_type.get(op.op_type, ()), *general):
                     if rule.apply(op, context):
                         changed = True
-                        context.fired(rule.name, op)
+                        context.fired(rule, op)
                         break
             if not changed:
                 break
@@ -88,15 +88,27 @@ class Context:
     features: frozenset[str] = frozenset()
     opset: int = 13
     log: list[tuple[str, str]] = field(default_factory=list)
+    decisive: set[str] = field(default_factory=set)
     counts: dict[str, int] = field(default_factory=dict)
 
     def allows(self, rule: Rewrite) -> bool:
         """Whether the targets at hand have what the rewrite requires."""
         return not rule.requires or rule.requires in self.features
 
-    def fired(self, rule: str, op: Op) -> None:
+    def has(self, feature: str) -> bool:
+        """Whether the targets at hand have the feature; from now on it counts as one that made a difference."""
+        self.decisive.add(feature)
+        return feature in self.features
+
+    def fired(self, rule: Rewrite, op: Op) -> None:
         """Notes that a rewrite struck."""
-        self.log.append((rule, op.name))
+        self.log.append((rule.name, op.name))
+        if rule.requires:
+            self.decisive.add(rule.requires)
+
+    def serves(self, features: frozenset[str]) -> bool:
+        """Whether targets with ``features`` would have got the same graph: what they lack made no difference."""
+        return self.features >= features and not (self.features - features) & self.decisive
 
     def unique(self, name: str) -> str:
         """A value or op name not handed out before."""

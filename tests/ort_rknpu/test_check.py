@@ -326,3 +326,18 @@ def test_small_models_on_all_socs(corpus: str, rules: str) -> None:
     for name, data in CORPORA[corpus].items():
         report = check(data, "all", rules=rules)
         assert len(report.targets) == len(socs()), name
+
+
+@pytest.mark.parametrize(
+    ("corpus", "name"),
+    [
+        ("B", "swin_window_attn"),
+        ("B", "espcn_pixelshuffle"),
+        ("B", "deeplab_aspp_argmax"),
+        ("B", "hf_bert_tiny_embeds"),
+    ],
+)
+def test_a_target_gets_the_same_answer_alone_and_among_others(corpus: str, name: str) -> None:
+    model = Model.load(CORPORA[corpus][name])
+    for target in check(model, "all").targets:
+        assert check(model, target.soc).target().to_dict() == target.to_dict()

@@ -70,7 +70,7 @@ def average_pool(op: Op, context: Context) -> bool:
     strides = op.attr("strides") or [1, 1]
     if pads is None or (any(pads) and not op.attr("count_include_pad", 0)) or op.attr("ceil_mode", 0):
         return False
-    if max(kernel) <= 7 and max(strides) < 8 and AVERAGE_POOL_AS_CONV not in context.features:
+    if max(kernel) <= 7 and max(strides) < 8 and not context.has(AVERAGE_POOL_AS_CONV):
         return False
     _depthwise(op, source, list(kernel), list(strides), pads, context)
     return True
@@ -83,7 +83,7 @@ def depth_to_space(op: Op, context: Context) -> bool:
     if source is None or source.rank != 4 or not known(op):
         return False
     block = op.attr("blocksize", 1)
-    if block not in (1, 2, 4, 8) and ANY_STRIDE_UP not in context.features:
+    if block not in (1, 2, 4, 8) and not context.has(ANY_STRIDE_UP):
         return False
     weight = Value(
         context.unique("kernel"),
@@ -103,10 +103,10 @@ def depth_to_space(op: Op, context: Context) -> bool:
 def stride_up(op: Op, context: Context) -> bool:
     """A ConvTranspose of another stride than 1, 2, 4, 8 spreads its input on the CPU and becomes a Conv."""
     source, weight = op.inputs[0], op.inputs[1]
-    if source is None or weight is None or source.rank != 4 or not known(op) or ANY_STRIDE_UP in context.features:
+    if source is None or weight is None or source.rank != 4 or not known(op) or context.has(ANY_STRIDE_UP):
         return False
     strides = op.attr("strides") or [1, 1]
-    own = {1, 2, 4, 8} | ({16} if STRIDES_IN_STEPS in context.features else set())
+    own = {1, 2, 4, 8} | ({16} if context.has(STRIDES_IN_STEPS) else set())
     if set(strides) <= own:
         return False
     kernel = list(shape_of(weight)[2:])

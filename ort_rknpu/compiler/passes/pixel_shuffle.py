@@ -25,7 +25,7 @@ def pixel_shuffle(op: Op, context: Context) -> bool:
         return False
     if shape_of(source) != (b, c * r * r, h, w) or out != (b, c, h * r, w * r):
         return False
-    if r not in (1, 2, 4, 8) and ANY_STRIDE_UP not in context.features:
+    if r not in (1, 2, 4, 8) and not context.has(ANY_STRIDE_UP):
         return False
     weight = Value(context.unique("kernel"), (c * r * r, c, r, r), source.dtype, constant=True)
     attributes = {"kernel_shape": [r, r], "strides": [r, r]}

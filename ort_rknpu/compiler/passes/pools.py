@@ -53,7 +53,7 @@ def max_pool(op: Op, context: Context) -> bool:
         _to_one_pixel(op, source, context)
         return True
     square = kernel[0] == kernel[1] and max(strides) == 1
-    if op.attr("auto_pad", "NOTSET") not in ("NOTSET", "", "VALID") or not (square or WIDE_POOL in context.features):
+    if op.attr("auto_pad", "NOTSET") not in ("NOTSET", "", "VALID") or not (square or context.has(WIDE_POOL)):
         return False
     first = [min(k, STAGE) for k in kernel]
     rest = [k - f + 1 for k, f in zip(kernel, first)]
