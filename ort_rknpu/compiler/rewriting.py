@@ -19,6 +19,9 @@ from ort_rknpu.graph import Graph, Op, Shape, Value
 MAX_SWEEPS = 100
 """A stage that still changes something after so many sweeps is stopped: a pair of rewrites undoes each other."""
 
+MAX_STRIKES = 12
+"""A rewrite that has changed one op so often in a stage leaves it alone: another one undoes what it does."""
+
 
 @dataclass(frozen=True)
 class Rewrite:
@@ -63,13 +66,17 @@ class Stage:
                 for op_type in rule.op_types:
                     by_type[op_type].append(rule)
         modified = False
+        strikes: dict[tuple[str, Op], int] = defaultdict(int)
         for _ in range(MAX_SWEEPS if self.repeat else 1):
             changed = False
             for op in graph.ops:
                 if op not in graph:
                     continue
                 for rule in (*by_type.get(op.op_type, ()), *general):
+                    if strikes[rule.name, op] >= MAX_STRIKES:
+                        continue
                     if rule.apply(op, context):
+                        strikes[rule.name, op] += 1
                         changed = True
                         context.fired(rule, op)
                         break

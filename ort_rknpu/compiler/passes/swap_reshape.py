@@ -45,7 +45,7 @@ def transpose_down(op: Op, context: Context) -> bool:
     if second is None or source is None or not known(op) or not known(second):
         return False
     before, inner, after = shape_of(source), shape_of(op.outputs[0]), shape_of(second.outputs[0])
-    if len(before) != 4 or len(after) != 4 or merges_upward(op):
+    if len(before) != 4 or len(after) != 4 or merges_upward(op) or reader(second, context, "Reshape") is not None:
         return False
     swapped = layout.transpose_then_reshape(before, op.attr("perm"), after)
     if swapped is None:
