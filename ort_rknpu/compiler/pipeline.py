@@ -21,6 +21,7 @@ from ort_rknpu.compiler.passes import (
     mesh_reshape,
     normalise,
     norms,
+    pads,
     pixel_shuffle,
     pools,
     prelu,
@@ -139,11 +140,13 @@ CONVERT = Stage(
         reductions.reduce_sum,
         reductions.cumsum,
         einsum.einsum,
+        einsum.permuting_einsum,
         einsum.gather_elements,
         matmul.matmul_to_exmatmul,
         matmul.gemm_to_exmatmul,
         volumes.volume_to_map,
         volumes.global_pool,
+        pads.pad_to_conv,
         pools.global_max_pool,
         pools.max_pool,
         pools.upsample,
@@ -234,6 +237,8 @@ def features_of(target: Target) -> frozenset[str]:
         found.add(convolutions.AVERAGE_POOL_AS_CONV)
     if target.group not in _POWER_OF_TWO_STRIDE_UP:
         found.add(convolutions.ANY_STRIDE_UP)
+    if target.group == "rk2118":
+        found.add(recurrent.BATCH_BY_CONCAT)
     if target.toolkit != "2.3.2":
         found |= {pools.WIDE_POOL, convolutions.STRIDES_IN_STEPS, recurrent.ALWAYS}
     return frozenset(found)

@@ -196,6 +196,22 @@ def _pad_side(axis: int) -> Callable[[Op, Target], int | None]:
     return value
 
 
+def _pad_channel_front(op: Op, target: Target) -> int | None:
+    pads = constant(op.input(1)) if op.input(1) is not None else op.attr("pads")
+    return None if pads is None or len(pads) != 8 else int(pads[1])
+
+
+def _repeat_channel(op: Op, target: Target) -> int | None:
+    repeats = constant(op.input(1))
+    return None if repeats is None else int(repeats[1]) if len(repeats) == 4 else 1
+
+
+def _number_per_batch(op: Op, target: Target) -> bool:
+    """Whether a constant operand has several batches of one number each."""
+    shapes = [value.static_shape for value in op.inputs if value is not None and value.constant]
+    return any(shape is not None and len(shape) == 4 and shape[0] > 1 == math.prod(shape[1:]) for shape in shapes)
+
+
 def _text_attribute(name: str, default: str) -> Callable[[Op, Target], str]:
     def value(op: Op, target: Target) -> str:
         found = op.attr(name, default)
@@ -372,6 +388,10 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "pad_channel": _pad_side(1),
     "pad_height": _pad_side(2),
     "pad_width": _pad_side(3),
+    "pad_channel_front": _pad_channel_front,
+    "repeat_channel": _repeat_channel,
+    "number_per_batch": _number_per_batch,
+    "bias_given": lambda op, target: op.input(3) is not None,
     "pad_mode": _text_attribute("mode", "constant"),
     "resize_mode": _text_attribute("mode", "nearest"),
     "coordinates": _coordinates,

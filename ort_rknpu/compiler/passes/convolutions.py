@@ -36,11 +36,13 @@ LARGEST_DILATION = 31
 
 @rewrite("convert_global_avgpool_to_conv", "GlobalAveragePool")
 def global_average_pool(op: Op, context: Context) -> bool:
-    """GlobalAveragePool becomes depthwise Convs."""
+    """GlobalAveragePool of more than one pixel becomes depthwise Convs."""
     source = op.inputs[0]
     if source is None or source.rank != 4 or not known(op):
         return False
     _, c, h, w = shape_of(source)
+    if h == w == 1:
+        return False
     _depthwise(op, source, [h, w], [1, 1], [0, 0, 0, 0], context)
     return c > 0
 

@@ -1,6 +1,6 @@
 """Turns an Einsum of two operands, and what is one in disguise, into Transposes, Reshapes and exMatMul.
 
-Models ``convert_2in_einsum_to_exmatmul`` and ``gatherelements_to_conv``.
+Models ``convert_1in_einsum``, ``convert_2in_einsum_to_exmatmul`` and ``gatherelements_to_conv``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,20 @@ def einsum(op: Op, context: Context) -> bool:
     if order != list(result):
         out = context.transpose(out, [order.index(letter) for letter in result], op.origins)
     context.replace(op, out)
+    return True
+
+
+@rewrite("convert_1in_einsum", "Einsum")
+def permuting_einsum(op: Op, context: Context) -> bool:
+    """An Einsum of one operand that only permutes its dimensions is a Transpose."""
+    equation = op.attr("equation", "")
+    equation = (equation.decode() if isinstance(equation, bytes) else equation).replace(" ", "")
+    term, _, result = equation.partition("->")
+    if len(op.inputs) != 1 or op.inputs[0] is None or not known(op) or sorted(term) != sorted(result) or "." in term:
+        return False
+    if len(set(term)) != len(term):
+        return False
+    context.replace(op, context.transpose(op.inputs[0], [term.index(letter) for letter in result], op.origins))
     return True
 
 

@@ -19,10 +19,14 @@ def _flat_batch(shape: tuple[int, ...]) -> int:
 
 @rewrite("convert_matmul_to_exmatmul", "MatMul")
 def matmul_to_exmatmul(op: Op, context: Context) -> bool:
-    """MatMul of any rank."""
+    """MatMul of any rank; a vector is a matrix of one row or column."""
     a, b = op.inputs[0], op.inputs[1]
-    if a is None or b is None or not known(op) or len(shape_of(a)) < 2 or len(shape_of(b)) < 2:
+    if a is None or b is None or not known(op):
         return False
+    if a.rank == 1:
+        a = context.reshape(a, (1, *shape_of(a)), op.origins)
+    if b.rank == 1:
+        b = context.reshape(b, (*shape_of(b), 1), op.origins)
     context.replace(op, exmatmul_of(a, b, shape_of(op.outputs[0]), op.origins, context))
     return True
 

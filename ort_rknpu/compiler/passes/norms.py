@@ -107,7 +107,7 @@ def group_norm(op: Op, context: Context) -> bool:
 
 @rewrite("convert_layernorm_to_exnorm", "LayerNormalization")
 def layernorm(op: Op, context: Context) -> bool:
-    """LayerNormalization over the last axis, or over all axes from 1 on."""
+    """LayerNormalization over the last axis, over all axes from 1 on, or over those from 2 on seen as one."""
     source = op.inputs[0]
     if source is None or not known(op) or any(v.uses or context.graph.is_output(v) for v in op.outputs[1:]):
         return False
@@ -118,6 +118,10 @@ def layernorm(op: Op, context: Context) -> bool:
         result = norm_over(source, axis, "layer", weights, op.origins, context)
     elif axis == 1:
         result = norm_over_all(source, weights, op.origins, context)
+    elif axis > 1:
+        flat = (*shape_of(source)[:axis], prod(shape_of(source)[axis:]))
+        result = norm_over(context.reshape(source, flat, op.origins), axis, "layer", weights, op.origins, context)
+        result = None if result is None else context.reshape(result, shape_of(source), op.origins)
     else:
         return False
     if result is None:

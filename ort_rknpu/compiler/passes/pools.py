@@ -21,7 +21,7 @@ STAGE = 7
 def global_max_pool(op: Op, context: Context) -> bool:
     """A global max pool becomes MaxPools of kernel and stride 7, one after another, until one pixel is left."""
     source = op.inputs[0]
-    if source is None or source.rank != 4 or not known(op):
+    if source is None or source.rank != 4 or not known(op) or shape_of(source)[2:] == (1, 1):
         return False
     _to_one_pixel(op, source, context)
     return True

@@ -14,6 +14,8 @@ from ort_rknpu.graph import Op, Value
 BATCH = 4
 """Batches of a recurrent op come in packs of so many (measured 2.3.2: probes LSTM batch)."""
 
+BATCH_BY_CONCAT = "batch_by_concat"
+"""Feature of targets that fill up a batch with a Concat instead of a Pad."""
 ALWAYS = "recurrent_always"
 """Feature of toolkits that make an exLSTM or exGRU of every LSTM and GRU."""
 
@@ -25,9 +27,9 @@ def convert(op: Op, context: Context) -> bool:
     return True
 
 
-@rewrite("align_lstm_batch", "LSTM", "GRU")
+@rewrite("align_lstm_batch", "LSTM")
 def align_batch(op: Op, context: Context) -> bool:
-    """A batch that is neither 1 nor a multiple of 4 is padded before and cut behind."""
+    """A batch that is neither 1 nor a multiple of 4 is filled up before, by a Pad or a Concat, and cut behind."""
     source = op.inputs[0]
     if source is None or not known(op) or source.constant or op.attr("layout", 0):
         return False
@@ -36,7 +38,12 @@ def align_batch(op: Op, context: Context) -> bool:
         return False
     full = -(-n // BATCH) * BATCH
     amounts = Value(context.unique("pads"), (6,), "int64", np.array([0, 0, 0, 0, full - n, 0]))
-    padded = context.add("Pad", [source, amounts], [(s, full, width)], op.origins, base="pad").outputs[0]
+    if BATCH_BY_CONCAT in context.features:
+        rest = Value(context.unique("zeros"), (s, full - n, width), source.dtype, constant=True)
+        joined = context.add("Concat", [source, rest], [(s, full, width)], op.origins, {"axis": 1}, base="fill")
+        padded = joined.outputs[0]
+    else:
+        padded = context.add("Pad", [source, amounts], [(s, full, width)], op.origins, base="pad").outputs[0]
     inputs: list[Value | None] = [padded, *op.inputs[1:]]
     for index in (5, 6):
         state = op.input(index)

@@ -39,7 +39,7 @@ def gather_to_slice(op: Op, context: Context) -> bool:
     shape = shape_of(source)
     axis = op.attr("axis", 0) % len(shape)
     wanted = [i % shape[axis] for i in wanted]
-    if wanted != list(range(wanted[0], wanted[0] + len(wanted))) or (index.rank or 0) > 1:
+    if wanted != list(range(wanted[0], wanted[0] + len(wanted))):
         return False
     result = source
     if len(wanted) < shape[axis]:

@@ -23,6 +23,9 @@ ELEMENTWISE = (
 )  # fmt: skip
 """Ops whose operands broadcast against the output and that have no axis."""
 
+DEEP = ("Max", "Min")
+"""Element-wise ops that are wrapped from rank 5 on only."""
+
 AXIS = ("Concat", "Split", "exSoftmax13", "LogSoftmax", "ArgMax", "ArgMin", "TopK", "GatherElements", "Gather")
 """Ops with one ``axis`` attribute; every run-time operand has the rank of the output."""
 
@@ -96,11 +99,11 @@ def rewrap_outputs(op: Op, view: Callable[[Sequence[int]], Sequence[int]], conte
             context.graph.add(Op("Reshape", [new], [old], name=f"{old.name}-rs"))
 
 
-@rewrite("unsqueeze_to_4d_elementwise", *ELEMENTWISE)
+@rewrite("unsqueeze_to_4d_elementwise", *ELEMENTWISE, *DEEP)
 def wrap_elementwise(op: Op, context: Context) -> bool:
     """Element-wise ops of rank 1, 2, 3 or 5."""
     rank = op.outputs[0].rank
-    if rank is None or rank == 4 or rank == 0 or not known(op):
+    if rank is None or rank == 4 or rank == 0 or not known(op) or (op.op_type in DEEP and rank < 5):
         return False
     operands = [0] if op.op_type in ("Clip", "Cast", "Expand") else list(range(len(op.inputs)))
     if op.op_type == "Pow" and len(shape_of(op.input(1))) <= 1:
@@ -162,15 +165,23 @@ def wrap_slice(op: Op, context: Context) -> bool:
 
 @rewrite("unsqueeze_to_4d_pad", "Pad")
 def wrap_pad(op: Op, context: Context) -> bool:
-    """Pads of rank 1, 2 or 3."""
+    """Pads of rank 1, 2, 3 or 5; at rank 3 the larger of the leading dimensions becomes the channel."""
     rank = op.outputs[0].rank
     pads = numbers(op.input(1)) or op.attr("pads")
-    if rank is None or rank >= 4 or rank == 0 or not known(op) or pads is None or op.input(3) is not None:
+    if rank is None or rank == 4 or rank == 0 or not known(op) or pads is None or op.input(3) is not None:
         return False
-    wrapping = wrapping_of(rank, [])
-    assert wrapping is not None
+    shape = shape_of(op.inputs[0])
+    wrapping = wrapping_of(rank, [shape, shape_of(op.outputs[0])])
+    if rank == 3 and shape[:2] == shape_of(op.outputs[0])[:2] == (1, 1):
+        wrapping = Wrapping((0, 2, 1, None))
+    elif rank == 3 and shape[0] > shape[1]:
+        wrapping = Wrapping((None, 0, 1, 2))
+    if wrapping is None:
+        return False
     both = [0] * 8
     for axis in range(rank):
+        if axis not in wrapping.axes:
+            continue
         both[wrapping.place(axis)] = pads[axis]
         both[wrapping.place(axis) + 4] = pads[axis + rank]
     if op.input(1) is not None:
@@ -183,17 +194,26 @@ def wrap_pad(op: Op, context: Context) -> bool:
 
 @rewrite("unsqueeze_to_4d_reduce", *REDUCE)
 def wrap_reduce(op: Op, context: Context) -> bool:
-    """Reductions of rank 1, 2 or 3 that keep their dimensions."""
+    """Reductions of rank 1, 2, 3 or 5; a sum need not keep its dimensions."""
     rank = op.inputs[0].rank if op.inputs[0] is not None else None
-    if rank is None or rank >= 4 or rank == 0 or not known(op) or not op.attr("keepdims", 1):
+    if rank is None or rank == 4 or rank == 0 or not known(op):
         return False
     axes = reduced_axes(op)
-    if axes is None:
+    if not axes or not (op.attr("keepdims", 1) or op.op_type == "ReduceSum"):
         return False
-    wrapping = wrapping_of(rank, [], 0 if axes == [0] else None)
-    assert wrapping is not None
-    set_reduced_axes(op, [wrapping.place(axis) for axis in axes], context)
-    _wrap(op, wrapping, [0], context)
+    shape = shape_of(op.inputs[0])
+    wrapping = wrapping_of(rank, [shape], axes[0] if axes == [0] or rank > 4 else None)
+    if wrapping is None or any(axis not in wrapping.axes for axis in axes):
+        return False
+    places = [wrapping.place(axis) for axis in axes]
+    if len(places) > 1:
+        places = [p for p in range(4) if p in places or (wrapping.axes[p] is None and places[0] < p < places[-1])]
+    set_reduced_axes(op, places, context)
+    view = wrapping.shape([1 if axis in axes else size for axis, size in enumerate(shape)])
+    op.attributes = {**op.attributes, "keepdims": 1}
+    assert op.inputs[0] is not None
+    op.set_input(0, context.reshape(op.inputs[0], wrapping.shape(shape)))
+    rewrap_outputs(op, lambda _: view, context)
     return True
 
 

@@ -70,7 +70,7 @@ CASES = [
     (op("Pad", [X, np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 16, 34, 34)), {"rk3588": "npu", "rv1103b": "npu"}),
     (op("Pad", [X, np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 16, 34, 34), mode="reflect"),
      {"rk3588": "npu", "rv1103b": "cpu"}),
-    (op("Pad", [X, np.array([1, 0, 0, 0, 0, 0, 0, 0], INT)], (2, 16, 32, 32)), {"rk3588": "cpu"}),
+    (op("Pad", [X, np.array([1, 0, 0, 0, 0, 0, 0, 0], INT)], (2, 16, 32, 32)), {"rk3588": "npu"}),
     (op("Tile", [X, np.array([1, 1, 2, 1], INT)], (1, 16, 64, 32)), {"rk3588": "npu"}),
     (op("Tile", [X, np.array([1, 1, 2, 2], INT)], (1, 16, 64, 64)), {"rk3588": "cpu"}),
     (op("Expand", [(1, 16, 1, 1)], X), {"rk3588": "npu"}),
@@ -84,6 +84,21 @@ CASES = [
     (op("Transpose", [(1, 15, 8, 12)], (1, 12, 8, 15), perm=[0, 3, 2, 1]), {"rk3566": "cpu", "rk3588": "npu"}),
     (op("Transpose", [(1, 12, 128, 64)], (1, 128, 12, 64), perm=[0, 2, 1, 3]), {"rk3588": "npu", "rk3562": "npu"}),
     (op("Transpose", [(1, 12, 196, 64)], (1, 196, 12, 64), perm=[0, 2, 1, 3]), {"rk3588": "cpu", "rk3562": "npu"}),
+    (op("Pad", [(1, 12, 8, 8), np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 12, 10, 10)),
+     {"rk3588": "cpu", "rk3566": "npu", "rk2118": "npu", "rv1103b": "npu"}),
+    (op("Pad", [(1, 12, 8, 8), np.array([0, 0, 1, 1, 0, 0, 1, 1], INT)], (1, 12, 10, 10), mode="edge"),
+     {"rk3588": "npu"}),
+    (op("Pad", [X, np.array([0, 8, 1, 1, 0, 0, 1, 1], INT)], (1, 24, 34, 34)), {"rk3588": "cpu"}),
+    (op("Pad", [X, np.array([0, 0, 1, 1, 0, 8, 1, 1], INT)], (1, 24, 34, 34)), {"rk3588": "npu", "rk2118": "cpu"}),
+    (op("Pad", [X, np.array([1, 0, 0, 0, 0, 0, 0, 0], INT)], (2, 16, 32, 32), mode="edge"), {"rk3588": "cpu"}),
+    (op("Tile", [(1, 8, 9, 11), np.array([1, 2, 1, 1], INT)], (1, 16, 9, 11)),
+     {"rk3588": "npu", "rv1106": "cpu", "rv1103b": "npu"}),
+    (op("Tile", [(1, 13, 9, 11), np.array([1, 2, 1, 1], INT)], (1, 26, 9, 11)), {"rk3588": "cpu", "rv1103b": "cpu"}),
+    (op("Tile", [(1, 13, 9, 11), np.array([1, 1, 1, 2], INT)], (1, 13, 9, 22)), {"rk3588": "npu", "rv1103b": "npu"}),
+    (op("Mul", [(3, 5, 12, 7), np.ones((3, 1, 1, 1), "f")], (3, 5, 12, 7)),
+     {"rk3588": "npu", "rk2118": "cpu", "rv1103b": "cpu"}),
+    (op("Mul", [(3, 8, 12, 8), np.ones((3, 8, 1, 1), "f")], (3, 8, 12, 8)), {"rk2118": "npu", "rv1103b": "npu"}),
+    (op("GlobalAveragePool", [(1, 77, 1, 1)], (1, 77, 1, 1)), {"rk3588": "npu", "rk2118": "cpu", "rv1103b": "cpu"}),
 ]  # fmt: skip
 
 
@@ -136,9 +151,12 @@ def test_reshape_follows_the_packed_layout_and_the_neighbours(made: Op, expected
     assert {soc: device(made, soc) for soc in expected} == expected
 
 
-def test_integer_reshape_is_on_the_cpu() -> None:
-    made = reshape((1, 64), (1, 1, 8, 8))
-    made.inputs[0].dtype = "int64"  # type: ignore[union-attr]
+@pytest.mark.parametrize("op_type", ["Reshape", "Add", "Mul", "Concat"])
+def test_integers_are_on_the_cpu(op_type: str) -> None:
+    made = op(op_type, [(1, 1, 8, 8)] * (1 if op_type == "Reshape" else 2), (1, 1, 8, 8))
+    assert device(made, "rk3562") == "npu"
+    for value in made.inputs:
+        value.dtype = "int64"  # type: ignore[union-attr]
     assert device(made, "rk3562") == "cpu"
 
 
