@@ -19,6 +19,7 @@ PAGES: dict[str, str] = {
     "backends.md": "pages.backends",
     "numerics.md": "pages.numerics",
     "operators.md": "pages.operators",
+    "ops.md": "pages.ops",
     "socs/": "pages.socs",
 }
 
