@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the wheel holds. Its dependencies are those of the running interpreter."""
-    pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True, timeout=120)
@@ -49,6 +48,6 @@ def test_both_packages_import_from_the_wheel(installed: Path) -> None:
 def test_the_command_line_runs_a_dump_and_knows_the_socs_from_the_wheel(installed: Path) -> None:
     start = "from ort_rknpu.cli import main; main()"
     dump = str(ROOT / "models" / "demo" / "yolo.fused.onnx")
-    assert "output /Conv_9_output_0: float32[1, 1, 8, 256]" in run(installed, start, "run", dump, "--ops", "python")
+    assert "output /Conv_7_output_0: float32[1, 1, 4, 256]" in run(installed, start, "run", dump, "--ops", "python")
     assert "rk3588" in run(installed, start, "socs")
-    assert "npu" in run(installed, start, "check", dump, "--soc", "rk3588")
+    assert "on the NPU" in run(installed, start, "check", dump, "--soc", "rk3588")
