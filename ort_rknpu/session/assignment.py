@@ -18,6 +18,7 @@ from ort_rknpu.model import Model
 from ort_rknpu.model.read import dtype_number
 from ort_rknpu.report import NodeResult, PartitionResult, TargetResult
 from ort_rknpu.session.half import MOVES, CompiledGroup
+from ort_rknpu.session.half_forms import LAYOUT_OPS
 from ort_rknpu.session.options import ProviderOptions
 from ort_rknpu.session.proto import GraphIndex, node_id, outer_reads, owning_nodes
 
@@ -193,18 +194,22 @@ def assign(source: Source, options: ProviderOptions) -> Assignment:
     target = options.target
     report = check(model, target.soc.name, target.precision, target.toolkit, options.rules)
     result = report.targets[0]
+    return Assignment(proto, result, _groups(result), tuple(_values(model)), report.values)
+
+
+def _groups(result: TargetResult) -> tuple[CompiledGroup, ...]:
+    """What each row computes: a layout row, which stands for ops it serves too, those that move data alone."""
     ids = {node.name: next((name for name in node.outputs if name), "") for node in result.nodes}
-    groups = tuple(
-        CompiledGroup(
-            row.op,
-            row.device,
-            frozenset(ids[name] for name in row.nodes if ids.get(name)),
-            frozenset(name for name in row.inputs if name),
-        )
-        for row in result.compiled
-        if row.nodes
-    )
-    return Assignment(proto, result, groups, tuple(_values(model)), report.values)
+    computed = {name for row in result.compiled if row.op not in LAYOUT_OPS for name in row.nodes}
+    moves = {node.name for node in result.nodes if node.op_type in MOVES}
+    groups = []
+    for row in result.compiled:
+        serving = row.op in LAYOUT_OPS
+        nodes = [name for name in row.nodes if not serving or name in moves or name not in computed]
+        found = frozenset(ids[name] for name in nodes if ids.get(name))
+        if found:
+            groups.append(CompiledGroup(row.op, row.device, found, frozenset(name for name in row.inputs if name)))
+    return tuple(groups)
 
 
 def _single_batch(proto: onnx.ModelProto) -> Mapping[str, list[Dim]]:
