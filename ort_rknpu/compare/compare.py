@@ -25,6 +25,7 @@ from ort_rknpu.session.numerics import NpuModel, npu_model
 from ort_rknpu.session.options import ProviderOptions
 from ort_rknpu.session.profile import event_node, find_labels, node_events
 from ort_rknpu.session.proto import GraphIndex
+from ort_rknpu.session.widen import widen_half
 
 Feeds = Mapping[str, np.ndarray]
 
@@ -84,7 +85,8 @@ def compare(
 
     calibrated = reader if calibration is not None else None
     emulated = npu_model(proto, assignment.groups, assignment.values, options, calibrated)
-    exact = NpuModel(rewrite(proto, "native"))
+    widened = widen_half(proto)
+    exact = NpuModel(rewrite(proto, "native"), aliases=widened)
     feeds = _batches(infos, inputs, batches, seed)
     measured = _Measurements(assignment, exact, emulated, feeds)
     boundaries = {partition.id: assignment.boundary(partition.id) for partition in assignment.result.partitions}
@@ -147,23 +149,24 @@ class _Measurements:
     def __init__(self, assignment: Assignment, exact: NpuModel, emulated: NpuModel, feeds: Sequence[Feeds]) -> None:
         self.assignment = assignment
         self._feeds = feeds
-        self._aliases = emulated.aliases
-        produced = {name for node in exact.model.graph.node for name in node.output if name}
-        running = {name for node in emulated.model.graph.node for name in node.output if name}
+        self._aliases = (exact.aliases, emulated.aliases)
+        models = (exact, emulated)
+        written = [{name for node in built.model.graph.node for name in node.output if name} for built in models]
         self.known = {
             name
             for name in assignment.index.producer
-            if name in produced and self._aliases.get(name, name) in running and name not in assignment.index.computed
+            if name not in assignment.index.computed
+            and all(aliases.get(name, name) in names for aliases, names in zip(self._aliases, written))
         }
-        self._probes = (
-            Probe(exact.model, sorted(self.known)),
+        self._probes = [
             Probe(
-                emulated.model,
-                sorted({self._aliases.get(name, name) for name in self.known}),
-                emulated.disabled_optimizers,
-                emulated.session_entries,
-            ),
-        )
+                built.model,
+                sorted({built.aliases.get(name, name) for name in self.known}),
+                built.disabled_optimizers,
+                built.session_entries,
+            )
+            for built in models
+        ]
         self._found: dict[str, Metrics | None] = {}
 
     def prefetch(self, names: Iterable[str]) -> None:
@@ -174,15 +177,14 @@ class _Measurements:
 
     def _measure(self, names: list[str]) -> None:
         accumulators: dict[str, Accumulator | None] = {name: Accumulator() for name in names}
-        aliases = [self._aliases.get(name, name) for name in names]
+        aliases = [[own.get(name, name) for name in names] for own in self._aliases]
         for feeds in self._feeds:
-            expected = self._probes[0].run(feeds, names)
-            actual = self._probes[1].run(feeds, list(dict.fromkeys(aliases)))
-            for name, alias in zip(names, aliases):
+            results = [probe.run(feeds, list(dict.fromkeys(own))) for probe, own in zip(self._probes, aliases)]
+            for name, *own in zip(names, *aliases):
+                expected, actual = (result[alias] for result, alias in zip(results, own))
                 accumulator = accumulators[name]
-                comparable = expected[name].shape == actual[alias].shape and expected[name].dtype.kind in "fiub"
-                if accumulator is not None and comparable:
-                    accumulator.add(expected[name], actual[alias])
+                if accumulator is not None and expected.shape == actual.shape and expected.dtype.kind in "fiub":
+                    accumulator.add(expected, actual)
                 else:
                     accumulators[name] = None
         self._found.update((name, None if found is None else found.result()) for name, found in accumulators.items())

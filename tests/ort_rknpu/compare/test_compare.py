@@ -106,6 +106,18 @@ def test_int8_is_compared_with_calibration_data_alone() -> None:
         compare(YOLO, "rk3588", precision="int8")
 
 
+def test_a_float16_model_is_compared_with_its_float32_twin() -> None:
+    model = cancelling(0.5)
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float16), tensor.name))
+    for value in (*model.graph.input, *model.graph.output):
+        value.type.tensor_type.elem_type = TensorProto.FLOAT16
+    x = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float16)
+    half = compare(model, "rk3588", {"x": x}).outputs[0].metrics
+    single = compare(cancelling(0.5), "rk3588", {"x": x.astype(np.float32)}).outputs[0].metrics
+    assert half.sqnr_db == pytest.approx(single.sqnr_db, abs=0.1)
+
+
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(OptionError, match="rk3588"):
         compare(YOLO, "rk9")
