@@ -141,9 +141,10 @@ class InferenceSession(onnxruntime.InferenceSession):
         self._options = options
         if sess_options is None:
             sess_options = onnxruntime.SessionOptions()
-        if options is not None and options.ops == "python":
-            register_custom_ops(sess_options)
+        self._python = options is not None and options.ops == "python"
         source, entries = self._source(path_or_bytes, options)
+        if self._python:
+            register_custom_ops(sess_options)
         disabled = set(kwargs.pop("disabled_optimizers", None) or ())
         if self._npu is not None:
             disabled.update(self._npu.disabled_optimizers)
@@ -159,6 +160,8 @@ class InferenceSession(onnxruntime.InferenceSession):
                 raise OptionError("NPU numerics need an ONNX model, not one in ORT format")
             return given, {}
         model, folder = read_model(given)
+        # What prepare(ops="python") made needs them too.
+        self._python |= any(entry.domain == python_form.DOMAIN for entry in model.opset_import)
         if options is not None and options.fallback == "error":
             require_claimed(self._assigned, options)
         entries: dict[str, str] = {}

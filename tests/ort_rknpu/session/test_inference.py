@@ -63,6 +63,11 @@ def test_without_our_provider_ex_nodes_run_too() -> None:
     check(ort_rknpu.InferenceSession(str(VIT.fused)).run(None, VIT.inputs)[0])
 
 
+def test_what_prepare_made_runs_too(ops: str) -> None:
+    prepared = ort_rknpu.prepare(VIT.fused, ops=ops)
+    check(ort_rknpu.InferenceSession(prepared, providers=["CPUExecutionProvider"]).run(None, VIT.inputs)[0])
+
+
 def test_run_async(vit: ort_rknpu.InferenceSession) -> None:
     done = threading.Event()
     got: list[Any] = []
