@@ -84,7 +84,6 @@ def run(job: Job) -> Job:
     pid = os.fork()
     if pid == 0:
         os.close(reader)
-        os.setsid()
         child(job, writer)
     os.close(writer)
     deadline = time.monotonic() + job.get("timeout", 600)
@@ -94,7 +93,7 @@ def run(job: Job) -> Job:
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([reader], [], [], left)[0]:
             timed_out = True
-            os.killpg(pid, signal.SIGKILL)
+            os.kill(pid, signal.SIGKILL)
             break
         block = os.read(reader, 65536)
         if not block:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -72,6 +74,7 @@ class Toolkit:
                     text=True,
                     encoding="utf-8",
                     cwd=self._scratch.name,
+                    start_new_session=True,
                 )
         except OSError as error:
             raise ToolkitError(f"the interpreter {self.python!r} does not start: {error.strerror}") from error
@@ -176,16 +179,16 @@ class Toolkit:
         )
 
     def close(self) -> None:
-        """Ends the interpreter."""
+        """Ends the interpreter and whatever it is building."""
         if self._process is not None:
             for stream in (self._process.stdin, self._process.stdout):
                 if stream is not None:
                     with contextlib.suppress(OSError):
                         stream.close()
             try:
-                self._process.wait(timeout=10)
+                self._process.wait(timeout=2)
             except subprocess.TimeoutExpired:
-                self._process.kill()
+                os.killpg(self._process.pid, signal.SIGKILL)
                 self._process.wait()
         self._scratch.cleanup()
 

@@ -70,6 +70,33 @@ def test_a_build_that_hangs_is_ended(stand_in: str, conv_swish_exp: Models) -> N
     assert time.monotonic() - start < 60
 
 
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_an_interrupted_build_leaves_no_process_behind(
+    toolkit: Toolkit, conv_swish_exp: Models, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "seen"
+
+    def interrupt(what: str) -> None:
+        while not (mark.exists() and mark.read_text()):
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(toolkit, "_receive", interrupt)
+    with pytest.raises(KeyboardInterrupt), toolkit:
+        toolkit.build(conv_swish_exp("hang"), RK3588)
+    pid = int(mark.read_text())
+    deadline = time.monotonic() + 10
+    while _runs(pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(pid)
+
+
 def test_absent_weights_are_filled_and_int8_is_calibrated(toolkit: Toolkit, conv_swish_exp: Models) -> None:
     assert toolkit.build(conv_swish_exp(stub=True), get_target("rv1106", "int8")).ok
 
