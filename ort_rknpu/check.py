@@ -14,7 +14,7 @@ import onnx
 from ort_rknpu.backend_check import check_backend
 from ort_rknpu.collector import collector_paused
 from ort_rknpu.compiler import compile_model
-from ort_rknpu.errors import OptionError, TargetError
+from ort_rknpu.errors import MISFITS, ModelError, OptionError, TargetError
 from ort_rknpu.graph import Dim, Graph, Op, Value
 from ort_rknpu.model import Model
 from ort_rknpu.partition import Partitioning, Step, partition_steps, read_values, shape_bytes, tensor_bytes
@@ -185,6 +185,13 @@ def _by_list(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:
     for target in targets:
         placed = {key: judge.place(target) for key, judge in judges.items()}
         yield _Judged(table, [placed[key] for key in keys])
+
+
+def _place(op: Op, target: Target) -> Placement:
+    try:
+        return documented.place(op, target)
+    except MISFITS as error:
+        raise ModelError(f"node {op.name!r} ({op.op_type}) does not fit its operator ({error})") from error
 
 
 def _by_compiler(model: Model, targets: Sequence[Target]) -> Iterator[_Judged]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from custom_ops.errors import ModelError, OpError, OpRuntimeError, RegistrationError, RknpuError, UnknownOpError
 
 __all__ = [
+    "MISFITS",
     "CalibrationError",
     "ModelError",
     "OpError",
@@ -18,6 +19,10 @@ __all__ = [
     "ToolkitError",
     "UnknownOpError",
 ]
+
+
+MISFITS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What code that reads a node runs into where the node lacks an input, attribute or dimension of its operator."""
 
 
 class TargetError(RknpuError, ValueError):

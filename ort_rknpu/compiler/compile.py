@@ -9,6 +9,7 @@ from ort_rknpu.compiler.compilation import Build, Compilation, CompiledOp
 from ort_rknpu.compiler.fusion import fuse_rows, row_name
 from ort_rknpu.compiler.pipeline import FOLD, STAGES, features_of
 from ort_rknpu.compiler.rewriting import Context
+from ort_rknpu.errors import MISFITS, ModelError
 from ort_rknpu.graph import Graph, Op, Value
 from ort_rknpu.model import Model
 from ort_rknpu.rules.build import Refusal, refused_nodes, refused_rows
@@ -21,7 +22,11 @@ Rows = dict[tuple[Op, ...], CompiledOp]
 
 
 def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
-    """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph."""
+    """One prediction per target, in order. Targets that the same rewrites apply to share one rewritten graph.
+
+    Raises:
+        ModelError: a node lacks an input, attribute or dimension that its operator has.
+    """
     folded = model.graph.copy()
     FOLD.call(folded, Context(folded))
     runs: list[tuple[Context, Rows]] = []
@@ -36,8 +41,13 @@ def compile_model(model: Model, targets: Sequence[Target]) -> list[Compilation]:
     for target in targets:
         features = features_of(target)
         context, known = next(run for run in runs if run[0].serves(features))
-        refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(context.graph.ops, target)]
-        result.append(_place(context.graph, target, _build(refusals), known))
+        try:
+            refusals = [*refused_nodes(folded, model.opset, target), *refused_rows(context.graph.ops, target)]
+            result.append(_place(context.graph, target, _build(refusals), known))
+        except ModelError:
+            raise
+        except MISFITS as error:
+            raise ModelError(f"a node of the model does not fit its operator ({error})") from error
     return result
 
 
@@ -56,7 +66,10 @@ def _place(graph: Graph, target: Target, build: Build, known: Rows) -> Compilati
     def placed(op: Op) -> Placement:
         found = placements.get(op)
         if found is None:
-            found = placements[op] = place(op, target)
+            try:
+                found = placements[op] = place(op, target)
+            except MISFITS as error:
+                raise ModelError(f"node {op.name!r} ({op.op_type}) does not fit its operator ({error})") from error
         return found
 
     rows = []

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ort_rknpu.compiler.layout import permute
+from ort_rknpu.errors import MISFITS, ModelError
 from ort_rknpu.graph import Graph, Op, Shape, Value
 
 MAX_SWEEPS = 100
@@ -75,7 +76,7 @@ class Stage:
                 for rule in (*by_type.get(op.op_type, ()), *general):
                     if strikes[rule.name, op] >= MAX_STRIKES:
                         continue
-                    if rule.apply(op, context):
+                    if _applied(rule, op, context):
                         strikes[rule.name, op] += 1
                         changed = True
                         context.fired(rule, op)
@@ -85,6 +86,14 @@ class Stage:
             graph.sort()
             modified = True
         return modified
+
+
+def _applied(rule: Rewrite, op: Op, context: Context) -> bool:
+    try:
+        return rule.apply(op, context)
+    except MISFITS as error:
+        # a node with an input, attribute or dimension less than its operator has: nothing can be said of the model
+        raise ModelError(f"node {op.name!r} ({op.op_type}) does not fit its operator ({rule.name}: {error})") from error
 
 
 @dataclass

@@ -72,7 +72,7 @@ def _proto_dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     if kind == "dim_value":
         # exporters write -1 or 0 for "any"; a true size of 0 is rare and reaches us by inference
         return dim.dim_value if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return dim.dim_param or None if isinstance(dim.dim_param, str) else None
 
 
 def type_dtype(type_proto: onnx.TypeProto) -> str | None:
@@ -144,7 +144,11 @@ class _Builder:
         self.built = Built(Graph(), [], _opsets(proto.opset_import), proto.ir_version)
 
     def build(self) -> Built:
-        self.built.graph = self.add_graph(self.proto.graph, _Scope(None, "", self.built.opsets))
+        try:
+            self.built.graph = self.add_graph(self.proto.graph, _Scope(None, "", self.built.opsets))
+        except (TypeError, AttributeError) as error:
+            # protobuf hands out bytes instead of str for text that is not UTF-8
+            raise ModelError(f"the model is damaged: a name in it is no UTF-8 text ({error})") from error
         return self.built
 
     def add_graph(self, proto: onnx.GraphProto, scope: _Scope) -> Graph:
@@ -205,6 +209,9 @@ class _Builder:
         in_order = True
         for node in nodes:
             index = len(self.built.nodes)
+            texts = (node.name, node.op_type, node.domain, *(a.name for a in node.attribute))
+            if not all(isinstance(text, str) for text in texts):
+                raise ModelError(f"the model is damaged: node {index} holds names that are no UTF-8 text")
             name = scope.prefix + (node.name or f"{node.op_type}_{index}")
             domain, inputs_of, outputs_of = _standard(node.domain), tuple(node.input), tuple(node.output)
             info = NodeInfo(index, name, node.op_type, domain, outputs_of, inputs_of, node)

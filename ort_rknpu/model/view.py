@@ -72,7 +72,7 @@ class Model:
             nodes=tuple(built.nodes),
             opset=built.opsets.get("", 0),
             ir_version=proto.ir_version,
-            name=os.path.basename(path) if path is not None else proto.graph.name,
+            name=os.path.basename(path) if path is not None else _text(proto.graph.name),
             path=path,
             proto=proto,
         )
@@ -86,3 +86,8 @@ class Model:
             if name in node.outputs:
                 return node.index
         return None
+
+
+def _text(value: str | bytes) -> str:
+    """Protobuf hands out bytes for text that is not UTF-8."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
