@@ -3,7 +3,7 @@
     python -m models.record OUT --toolkit-python PYTHON [NAME...]
 
 writes ``OUT/<toolkit version>/own.jsonl.gz`` and ``OUT/models/own.tar.xz``, laid out like the recordings of the tests.
-Models that ``OUT`` already has a record of are not built again.
+Models that ``OUT`` already has a record of are not built again; the archive always has all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TARGETS = (
 def pack(path: Path, models: Iterable[onnx.ModelProto]) -> None:
     """A ``.tar.xz`` of the models without their weights; the same models give the same bytes."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w:xz", preset=9) as tar:
+    with tarfile.open(path, "w:xz") as tar:
         for model in models:
             data = strip_weights(model).SerializeToString(deterministic=True)
             entry = tarfile.TarInfo(f"{model.graph.name}.onnx")
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     known = samples()
     models = [known[name].build() for name in options.names or known]
-    pack(options.out / "models" / "own.tar.xz", models)
+    pack(options.out / "models" / "own.tar.xz", (sample.build() for sample in known.values()))
     with Toolkit(options.toolkit_python, timeout=options.timeout) as toolkit, tempfile.TemporaryDirectory() as folder:
         path = options.out / toolkit.version / "own.jsonl.gz"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import onnxruntime
 import pytest
 from onnx import numpy_helper
 
-from benchmarks.placement import RECORDINGS, read_models
+from benchmarks.placement import RECORDINGS, read_corpus, read_models
 from models.net import Net
+from models.record import main
 from models.samples import samples
 from ort_rknpu.vendor.fill import fill_stubs, random_inputs, strip_weights
 
@@ -78,3 +80,16 @@ def test_the_recorded_models_are_what_the_builders_make() -> None:
     assert set(recorded) == set(SAMPLES)
     for name, data in recorded.items():
         assert onnx.load_from_string(data) == strip_weights(SAMPLES[name].build()), name
+
+
+def test_models_are_recorded_once_and_packed_without_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(RECORDINGS.parent / "vendor" / "stand_in"))
+    arguments = [str(tmp_path), "fsrcnn_deconv", "--toolkit-python", sys.executable]
+    for _ in range(2):
+        main(arguments)
+    assert capsys.readouterr().err == "fsrcnn_deconv: 9 of 9 build\n"
+    assert [record.soc for record in read_corpus(tmp_path, "2.3.2", "own")["fsrcnn_deconv"]].count("rk3588") == 2
+    packed = dict(read_models(tmp_path / "models", "own"))
+    assert set(packed) == set(SAMPLES)
