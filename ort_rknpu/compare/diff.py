@@ -30,6 +30,9 @@ NOISE = 1e-5
 _GROWTH = 8
 """A small difference is listed where it is this much larger than those it was computed from."""
 
+_ATTENUATION = 100
+"""What is computed from a tensor that truly differs differs too, by at least one part in so many."""
+
 _TENSORS_AT_ONCE = 64
 _LAYOUT_SUFFIX = re.compile(r"^(?P<base>.+?)(?:(?:-rs|_rs|_tp)\d*)+$")
 """What the toolkit appends to a tensor's name when it only changes its shape or order of dimensions."""
@@ -316,19 +319,28 @@ def _beginnings(
 ) -> Iterator[TensorDifference]:
     """Tensors that differ although what they are computed from agrees, in the dump's order.
 
-    A tensor that differs while everything computed from it agrees was only laid out anew under its old name.
+    A tensor that differs while everything computed from it agrees was only laid out anew under its old name, or its
+    difference is of no account, such as that between two masks of very negative numbers.
     """
     apart: set[str] = set()
+    # what carries a tensor's difference on: itself, or what follows where it was only laid out anew
+    carriers: dict[str, set[str]] = {}
     for name in reversed(list(pairs)):
-        if measured[name].max_rel > NOISE and (
-            name in ancestry.outputs or any(follower in apart for follower in ancestry.followers.get(name, ()))
-        ):
+        found = measured[name]
+        least = min(found.max_rel, 1.0) / _ATTENUATION
+        following = set().union(*(carriers[follower] for follower in ancestry.followers.get(name, ())))
+        carried = any(measured[follower].max_rel >= least for follower in following)
+        if found.max_rel > NOISE and (name in ancestry.outputs or carried):
             apart.add(name)
+        carriers[name] = {name} if name in apart else following
+    behind: dict[str, set[str]] = {}
     for name in pairs:
         found = measured[name]
+        differing = [source for source in ancestry.sources[name] if measured[source].max_rel > NOISE]
+        behind[name] = set().union(*({source} if source in apart else behind[source] for source in differing))
         if name not in apart:
             continue
-        before = [measured[source] for source in ancestry.sources[name] if source in apart]
+        before = [measured[source] for source in behind[name]]
         if any(earlier.significant for earlier in before):
             continue
         largest = max((earlier.max_rel for earlier in before), default=0.0)

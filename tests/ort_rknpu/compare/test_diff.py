@@ -64,6 +64,26 @@ def test_an_inner_tensor_that_differs_is_found_before_the_output() -> None:
     assert json.loads(found.to_json())["tensors"][0]["node"] == "/m/m.0/Conv"
 
 
+def test_masks_of_other_very_negative_numbers_are_no_difference() -> None:
+    def masked(fill: float) -> onnx.ModelProto:
+        nodes = [
+            helper.make_node("Where", ["c", "x", "fill"], ["w"]),
+            helper.make_node("Softmax", ["w"], ["y"], axis=-1),
+        ]
+        mask = np.arange(8) < 5
+        constants = [
+            numpy_helper.from_array(mask, "c"),
+            numpy_helper.from_array(np.array(fill, np.float32), "fill"),
+        ]
+        values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 8]) for name in "xy"]
+        graph = helper.make_graph(nodes, "masked", values[:1], values[1:], constants)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    found = diff(masked(-3.4e38), masked(-1e4))
+    assert not found.differs
+    assert found.tensors == ()
+
+
 def test_models_that_are_no_pair_are_refused() -> None:
     vit, yolo = golden.load("_models/vit").fused, golden.load("_models/yolo_like").fused
     with pytest.raises(ModelError, match="shape"):
