@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -273,3 +274,26 @@ def test_a_missing_file_and_a_wrong_mode_are_refused() -> None:
 
 def test_public_names_are_exported() -> None:
     assert {"prepare", "register_custom_ops", "last_error"} <= set(custom_ops.__all__)
+
+
+def test_good_and_bad_models_from_eight_threads_at_once() -> None:
+    good = golden.load("_models/vit").fused
+    bad: list[tuple[Any, type[Exception]]] = [
+        (b"", ModelError),
+        (good.read_bytes()[:5000], ModelError),
+        (broken("exGlu", (1, 7, 2), {"axis": 1}), OpError),
+        (one_node("exSwizzle", {"x": X}), UnknownOpError),
+    ]
+    expected = prepare(good).SerializeToString(deterministic=True)
+
+    def work(number: int) -> bool:
+        if number % 2:
+            return all(prepare(good).SerializeToString(deterministic=True) == expected for _ in range(5))
+        source, error = bad[number // 2]
+        for _ in range(5):
+            with pytest.raises(error):
+                prepare(source, "python")
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(work, range(8)))
