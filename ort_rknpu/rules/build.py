@@ -13,6 +13,9 @@ from ort_rknpu.rules.judge import Form, Violation, judge
 from ort_rknpu.targets.measurements import measured_rules
 from ort_rknpu.targets.socs import Target
 
+EVERY_ROW = "*"
+"""Where the conditions stand that hold for rows of any op."""
+
 
 @dataclass(frozen=True)
 class Refusal:
@@ -38,7 +41,7 @@ def refused_rows(ops: Iterable[Op], target: Target) -> list[Refusal]:
     rules = measured_rules(target.toolkit).refused_rows
     found: list[Refusal] = []
     for op in ops:
-        for limit in rules.get(op.op_type, ()):
+        for limit in (*rules.get(op.op_type, ()), *rules.get(EVERY_ROW, ())):
             text = f"The toolkit survives a compiled {op.op_type} with {{allowed}}."
             found.extend(Refusal(clause, op) for clause, known in judge(op, target, limit, _FORMS, text) if known)
     return found
@@ -63,10 +66,18 @@ def _model(graph: Graph, opset: int | None, target: Target) -> Iterator[Refusal]
     if graph.outputs and all(value.constant for value in graph.outputs):
         text = "An output must depend on an input."
         yield Refusal(Clause(f"{prefix}.outputs", text, "all outputs are constant", "an output that varies", source))
+    if target.precision == "int8" and not _has_float(graph):
+        text = "There is nothing to quantise in a model without a float tensor."
+        yield Refusal(Clause(f"{prefix}.floats", text, "no float tensor", "a float tensor", source))
     for value in graph.inputs:
         if value.shape is not None and 0 in value.shape:
             text = "No input may be empty."
             yield Refusal(Clause(f"{prefix}.inputs", text, f"{value.name}: {value.shape}", "sizes above 0", source))
+
+
+def _has_float(graph: Graph) -> bool:
+    tensors = [*graph.inputs, *(value for op in graph.ops for value in op.outputs)]
+    return any(value.dtype is None or value.dtype.startswith("float") for value in tensors if not value.constant)
 
 
 def _constants(op: Op) -> list[bool]:

@@ -212,6 +212,29 @@ def _number_per_batch(op: Op, target: Target) -> bool:
     return any(shape is not None and len(shape) == 4 and shape[0] > 1 == math.prod(shape[1:]) for shape in shapes)
 
 
+def _narrow_input(op: Op, target: Target) -> bool:
+    """Whether the op reads a model input too narrow for the packing of the input.
+
+    For a Conv one pixel of up to 256 channels is, also behind a Reshape.
+    """
+    if op.op_type == "Conv":
+        shape, source = four(op.input(0)), op.input(0)
+        if source is not None and source.producer is not None and source.producer.op_type == "Reshape":
+            source = source.producer.input(0)
+        return _is_fed(source) and shape[0] == shape[2] == shape[3] == 1 and (shape[1] or 0) <= 256
+    for value in op.inputs:
+        batch, channel, height, width = four(value)
+        if channel is None or width is None or not _is_fed(value):
+            continue
+        if (channel < 3 and width % 16 == 0) or (channel < 8 and batch == height == width == 1):
+            return True
+    return False
+
+
+def _is_fed(value: Value | None) -> bool:
+    return value is not None and value.producer is None and not value.constant
+
+
 def _text_attribute(name: str, default: str) -> Callable[[Op, Target], str]:
     def value(op: Op, target: Target) -> str:
         found = op.attr(name, default)
@@ -365,9 +388,11 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "out_pixels": _hw(True),
     "rank": _rank(0),
     "rank_2nd": _rank(1),
+    "rank_3rd": _rank(2),
     "constant_1st": _constant_input(0),
     "constant_2nd": _constant_input(1),
     "inputs": lambda op, target: len(op.inputs),
+    "outputs": lambda op, target: len(op.outputs),
     "pack": lambda op, target: pack(target),
     "integer": lambda op, target: is_integer(op.input(0)),
     "dtype": _dtype,
@@ -390,6 +415,7 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "pad_width": _pad_side(3),
     "pad_channel_front": _pad_channel_front,
     "repeat_channel": _repeat_channel,
+    "narrow_input": _narrow_input,
     "number_per_batch": _number_per_batch,
     "bias_given": lambda op, target: op.input(3) is not None,
     "pad_mode": _text_attribute("mode", "constant"),

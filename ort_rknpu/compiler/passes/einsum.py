@@ -14,7 +14,7 @@ from ort_rknpu.graph import Op, Value
 
 @rewrite("convert_2in_einsum_to_exmatmul", "Einsum")
 def einsum(op: Op, context: Context) -> bool:
-    """Every letter in the output or in both operands, none twice in one operand."""
+    """Every letter in the output or in both operands, none twice in one operand; an outer product sums over a 1."""
     equation = op.attr("equation", "")
     equation = (equation.decode() if isinstance(equation, bytes) else equation).replace(" ", "")
     if len(op.inputs) != 2 or "->" not in equation or "." in equation or not known(op):
@@ -29,7 +29,7 @@ def einsum(op: Op, context: Context) -> bool:
     summed = [letter for letter in first if letter in second and letter not in result]
     rows = [letter for letter in first if letter not in second]
     columns = [letter for letter in second if letter not in first]
-    if set(rows + columns) - set(result) or not summed:
+    if set(rows + columns) - set(result):
         return False
     x = _arranged(a, first, batch + rows + summed, [batch, rows, summed], sizes, op.origins, context)
     y = _arranged(b, second, batch + summed + columns, [batch, summed, columns], sizes, op.origins, context)

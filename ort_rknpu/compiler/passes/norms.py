@@ -226,18 +226,20 @@ def spelled_rms_norm(op: Op, context: Context) -> bool:
 def instance_norm(op: Op, context: Context) -> bool:
     """InstanceNormalization: batch and channels stand in the last place, the map is what is normalised."""
     source = op.inputs[0]
-    if source is None or not known(op) or source.rank not in (3, 4):
+    if source is None or not known(op) or (source.rank or 0) < 3:
         return False
-    y = norm_over_map(source, [op.input(1), op.input(2)], op.origins, context)
-    context.replace(op, y)
+    shape = shape_of(source)
+    flat = source if len(shape) <= 4 else context.reshape(source, (*shape[:2], prod(shape[2:])), op.origins)
+    y = norm_over_map(flat, [op.input(1), op.input(2)], op.origins, context)
+    context.replace(op, context.reshape(y, shape, op.origins))
     return True
 
 
 @rewrite("convert_lpnorm_to_exnorm", "LpNormalization")
 def lp_norm(op: Op, context: Context) -> bool:
-    """LpNormalization with p = 2."""
+    """LpNormalization, whatever its p (measured 2.3.2: probes LpNorm p1)."""
     source = op.inputs[0]
-    if source is None or not known(op) or op.attr("p", 2) != 2:
+    if source is None or not known(op):
         return False
     axis = op.attr("axis", -1) % len(shape_of(source))
     result = norm_over(source, axis, "l2", [], op.origins, context)

@@ -20,8 +20,8 @@ def _contiguous(axes: list[int]) -> bool:
 
 def sum_by_exmatmul(op: Op, axes: list[int], context: Context) -> None:
     """[before, reduced, 1, after] times a constant vector."""
-    source = op.inputs[0]
-    assert source is not None
+    assert op.inputs[0] is not None
+    source, axes = _together(op, op.inputs[0], axes, context)
     shape = shape_of(source)
     before, size, after = prod(shape[: axes[0]]), prod(shape[axes[0] : axes[-1] + 1]), prod(shape[axes[-1] + 1 :])
     x = context.reshape(source, (before, size, 1, after), op.origins)
@@ -30,11 +30,21 @@ def sum_by_exmatmul(op: Op, axes: list[int], context: Context) -> None:
     context.replace(op, context.reshape(y, shape_of(op.outputs[0]), op.origins))
 
 
+def _together(op: Op, source: Value, axes: list[int], context: Context) -> tuple[Value, list[int]]:
+    """The source with its reduced axes moved side by side, to where the first one stands."""
+    if _contiguous(axes):
+        return source, axes
+    rank = len(shape_of(source))
+    rest = [axis for axis in range(axes[0] + 1, rank) if axis not in axes]
+    perm = [*range(axes[0]), *axes, *rest]
+    return context.transpose(source, perm, op.origins), list(range(axes[0], axes[0] + len(axes)))
+
+
 @rewrite("convert_reducemean_to_einsum", "ReduceMean")
 def reduce_mean(op: Op, context: Context) -> bool:
     """A mean over h and w becomes a global pool (whose output stays rank 4), any other but over n an exMatMul."""
     source, axes = op.inputs[0], reduced_axes(op)
-    if source is None or axes is None or not known(op) or not axes or not _contiguous(axes):
+    if source is None or axes is None or not known(op) or not axes:
         return False
     shape = shape_of(source)
     if len(shape) == 4 and axes == [2, 3]:
@@ -100,12 +110,19 @@ def reduce_l2(op: Op, context: Context) -> bool:
 def reduce_sum(op: Op, context: Context) -> bool:
     """A sum over one axis of rank 4 becomes a 1x1 Conv, over h and w an exMatMul; over n it stays."""
     source, axes = op.inputs[0], reduced_axes(op)
-    if source is None or axes is None or not axes or not known(op) or source.rank != 4:
+    if source is None or axes is None or not axes or not known(op):
         return False
     if not (source.dtype or "float32").startswith("float"):
         return False
+    if source.rank != 4:
+        # wrapped to rank 4 the axis would be the batch
+        leading = axes == [0] or (source.rank == 5 and axes == [1] and shape_of(source)[0] == 1)
+        if leading and source.rank in (3, 5):
+            sum_by_exmatmul(op, axes, context)
+            return True
+        return False
     shape = shape_of(source)
-    if axes == [0] or (0 in axes and shape[0] != 1) or not _contiguous(axes):
+    if axes == [0] or (0 in axes and shape[0] != 1):
         return False
     if len(axes) > 1:
         sum_by_exmatmul(op, axes, context)

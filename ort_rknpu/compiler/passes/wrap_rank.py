@@ -26,6 +26,9 @@ ELEMENTWISE = (
 DEEP = ("Max", "Min")
 """Element-wise ops that are wrapped from rank 5 on only."""
 
+SHALLOW = ("Sqrt",)
+"""Element-wise ops that are wrapped up to rank 3 only."""
+
 AXIS = ("Concat", "Split", "exSoftmax13", "LogSoftmax", "ArgMax", "ArgMin", "TopK", "GatherElements", "Gather")
 """Ops with one ``axis`` attribute; every run-time operand has the rank of the output."""
 
@@ -103,7 +106,9 @@ def rewrap_outputs(op: Op, view: Callable[[Sequence[int]], Sequence[int]], conte
 def wrap_elementwise(op: Op, context: Context) -> bool:
     """Element-wise ops of rank 1, 2, 3 or 5."""
     rank = op.outputs[0].rank
-    if rank is None or rank == 4 or rank == 0 or not known(op) or (op.op_type in DEEP and rank < 5):
+    if rank is None or rank == 4 or rank == 0 or not known(op):
+        return False
+    if (op.op_type in DEEP and rank < 5) or (op.op_type in SHALLOW and rank > 3):
         return False
     operands = [0] if op.op_type in ("Clip", "Cast", "Expand") else list(range(len(op.inputs)))
     if op.op_type == "Pow" and len(shape_of(op.input(1))) <= 1:

@@ -99,6 +99,17 @@ CASES = [
      {"rk3588": "npu", "rk2118": "cpu", "rv1103b": "cpu"}),
     (op("Mul", [(3, 8, 12, 8), np.ones((3, 8, 1, 1), "f")], (3, 8, 12, 8)), {"rk2118": "npu", "rv1103b": "npu"}),
     (op("GlobalAveragePool", [(1, 77, 1, 1)], (1, 77, 1, 1)), {"rk3588": "npu", "rk2118": "cpu", "rv1103b": "cpu"}),
+    (op("Max", [X, X, X], X), {"rk3588": "npu"}),
+    (op("MaxPool", [X], X, kernel_shape=[3, 3], pads=[1] * 4), {"rk3588": "npu"}),
+    (op("Pad", [X, np.array([0, 0, -1, 0, 0, 0, 0, 0], INT)], (1, 16, 31, 32)), {"rk3588": "cpu"}),
+    (op("Sub", [np.ones((1, 16, 32, 32), "f"), X], X), {"rk3588": "npu"}),
+    (op("Sub", [np.ones((1, 1, 32, 32), "f"), X], X), {"rk3588": "cpu"}),
+    (op("exSoftmax13", [(1, 2, 256, 256)], (1, 2, 256, 256), axis=3), {"rk3588": "npu", "rv1106": "cpu"}),
+    (op("exSoftmax13", [(1, 8, 128, 128)], (1, 8, 128, 128), axis=3), {"rk3588": "npu", "rv1106": "npu"}),
+    (op("exSoftmax13", [(1, 2, 400, 400)], (1, 2, 400, 400), axis=3), {"rk3588": "cpu", "rk3576": "npu"}),
+    (op("exSoftmax13", [(1, 16, 4, 2048)], (1, 16, 4, 2048), axis=1), {"rk2118": "npu", "rv1103b": "npu"}),
+    (op("exSoftmax13", [(1, 16, 4, 2100)], (1, 16, 4, 2100), axis=1),
+     {"rk2118": "cpu", "rv1103b": "cpu", "rk3588": "npu"}),
 ]  # fmt: skip
 
 
@@ -151,7 +162,7 @@ def test_reshape_follows_the_packed_layout_and_the_neighbours(made: Op, expected
     assert {soc: device(made, soc) for soc in expected} == expected
 
 
-@pytest.mark.parametrize("op_type", ["Reshape", "Add", "Mul", "Concat"])
+@pytest.mark.parametrize("op_type", ["Reshape", "Add", "Sub", "Mul", "Concat"])
 def test_integers_are_on_the_cpu(op_type: str) -> None:
     made = op(op_type, [(1, 1, 8, 8)] * (1 if op_type == "Reshape" else 2), (1, 1, 8, 8))
     assert device(made, "rk3562") == "npu"
