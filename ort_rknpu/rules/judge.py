@@ -36,6 +36,11 @@ def judge(
     if limit.when is not None and limit.when(values) is False:
         return
     clause_id = f"{target.soc.name}.{op.op_type}.{limit.id}"
+    if limit.never:
+        actual = limit.when.describe(values)[0] if limit.when is not None else f"{target.soc.name} {target.precision}"
+        never = f"Such {'an' if op.op_type[0] in 'AEIOUe' else 'a'} {op.op_type} never runs on the NPU here."
+        yield Clause(clause_id, never, actual, limit.allowed or "another op", limit.source, limit.hint), True
+        return
     if limit.require is None:
         for found in forms[limit.form](op, target, limit.params):
             allowed = limit.allowed or found.allowed

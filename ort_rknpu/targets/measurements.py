@@ -36,7 +36,8 @@ class MeasuredLimit:
     Attributes:
         id: last part of the clause id.
         source: where it was measured, for example ``measured 2.3.2: probes Resize scale``.
-        require: expression that holds for an op on the NPU, or None where ``form`` is set.
+        require: expression that holds for an op on the NPU, or None where ``form`` or ``never`` is set.
+        never: written ``"require": "never"``: no such op was seen on the NPU of these targets.
         form, params: named predicate and its numbers.
         on: targets it holds for, empty for all.
         when: the limit applies only where this holds.
@@ -46,6 +47,7 @@ class MeasuredLimit:
     id: str
     source: str
     require: Expression | None = None
+    never: bool = False
     form: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
     on: frozenset[str] = frozenset()
@@ -155,7 +157,8 @@ def _limit(toolkit: str, op: str, limit_id: str, entry: Mapping[str, Any]) -> Me
     return MeasuredLimit(
         id=limit_id,
         source=f"measured {toolkit}: probes {entry.get('source', op)}",
-        require=Expression(entry["require"]) if "require" in entry else None,
+        require=Expression(entry["require"]) if entry.get("require", "never") != "never" else None,
+        never=entry.get("require") == "never",
         form=form.pop("name", ""),
         params=form,
         on=on,
