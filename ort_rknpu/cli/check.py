@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ort_rknpu.cli.output import print_view, write_output
+from ort_rknpu.cli.output import print_view, working, write_output
 from ort_rknpu.errors import OptionError
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
 
@@ -55,8 +55,9 @@ def command(
     if format is Format.ONNX and output is None:
         raise OptionError("--format onnx writes a model: name its file with -o")
     socs = soc or ["all"]
-    view = Model.load(model, shape)
-    report = check(view, socs[0] if len(socs) == 1 else socs, precision, toolkit, rules)
+    with working(f"checking {model.name}", quiet):
+        view = Model.load(model, shape)
+        report = check(view, socs[0] if len(socs) == 1 else socs, precision, toolkit, rules)
     if format is Format.ONNX and output is not None:
         from ort_rknpu.present.annotate import save_annotated
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ort_rknpu.cli.output import print_view, write_output
+from ort_rknpu.cli.output import print_view, working, write_output
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
 
 
@@ -30,19 +30,21 @@ def command(
     from ort_rknpu.compare.compare import compare
     from ort_rknpu.session.feeds import read_inputs
 
-    found = compare(
-        model,
-        soc,
-        read_inputs(inputs or []),
-        precision=precision,
-        toolkit=toolkit,
-        rules=rules,
-        cpu_numerics=cpu_numerics,
-        calibration=calibration,
-        batches=batches,
-        seed=seed,
-        quiet=quiet,
-    )
+    # calibrating shows a bar of its own, and a terminal has room for one
+    with working(f"running {model.name}", quiet or calibration is not None):
+        found = compare(
+            model,
+            soc,
+            read_inputs(inputs or []),
+            precision=precision,
+            toolkit=toolkit,
+            rules=rules,
+            cpu_numerics=cpu_numerics,
+            calibration=calibration,
+            batches=batches,
+            seed=seed,
+            quiet=quiet,
+        )
     if format == "text" and output is None:
         print_view(found.view(), quiet)
     else:

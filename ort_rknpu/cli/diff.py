@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ort_rknpu.cli.output import write_output
+from ort_rknpu.cli.output import working, write_output
 
 
 def command(
@@ -25,7 +25,8 @@ def command(
     from ort_rknpu.compare.diff import diff
     from ort_rknpu.session.feeds import read_inputs
 
-    found = diff(source, fused, read_inputs(inputs or []), rtol=rtol, atol=atol, seed=seed)
+    with working(f"running {source.name} and {fused.name}", quiet):
+        found = diff(source, fused, read_inputs(inputs or []), rtol=rtol, atol=atol, seed=seed)
     writers = {"text": found.__str__, "json": found.to_json, "html": found.to_html}
     write_output(writers[format]() + "\n", output, quiet)
     if found.differs:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ort_rknpu.cli.output import print_view
+from ort_rknpu.cli.output import print_view, working
 from ort_rknpu.errors import OptionError
 from ort_rknpu.report import TargetResult
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
@@ -30,7 +30,8 @@ def command(
     from ort_rknpu.check import check
     from ort_rknpu.present.text import node_view
 
-    report = check(model, soc[0] if len(soc) == 1 else soc, precision, toolkit, rules, shape)
+    with working(f"checking {model.name}", quiet):
+        report = check(model, soc[0] if len(soc) == 1 else soc, precision, toolkit, rules, shape)
     for target in report.targets:
         found = target.node(node)
         if found is None:

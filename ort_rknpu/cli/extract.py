@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ort_rknpu.cli.output import working
 from ort_rknpu.targets.socs import DEFAULT_TOOLKIT
 
 
@@ -23,7 +24,8 @@ def command(
     """Write one partition as an ONNX model; a dynamic batch is written as 1."""
     from ort_rknpu.compare.extract import extract
 
-    found = extract(model, partition, out, soc=soc, precision=precision, rules=rules, toolkit=toolkit)
+    with working(f"checking {model.name}", quiet):
+        found = extract(model, partition, out, soc=soc, precision=precision, rules=rules, toolkit=toolkit)
     if not quiet:
         for kind, values in (("input", found.graph.input), ("output", found.graph.output)):
             for value in values:

@@ -5,11 +5,24 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, RenderableType
 
 from ort_rknpu.errors import OptionError
+
+
+@contextmanager
+def working(on: str, quiet: bool = False) -> Iterator[None]:
+    """Shows on a terminal's standard error that work goes on; nothing elsewhere."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield
+        return
+    with console.status(on):
+        yield
 
 
 def print_view(view: RenderableType, quiet: bool = False) -> None:

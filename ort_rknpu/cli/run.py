@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import typer
 
+from ort_rknpu.cli.output import working
+
 Ops = Annotated[
     Literal["native", "python"], typer.Option("--ops", help="ex operators as native ONNX or as Python ops.")
 ]
@@ -34,15 +36,16 @@ def command(
     from ort_rknpu.session.feeds import random_feeds, read_inputs
     from ort_rknpu.session.inference import InferenceSession
 
-    session = InferenceSession(model, providers=[_provider(soc, ops), "CPUExecutionProvider"])
-    feeds = random_feeds(session.get_inputs(), seed, read_inputs(inputs or []))
-    names = [value.name for value in session.get_outputs()]
-    results = session.run(names, feeds)
     times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        session.run(names, feeds)
-        times.append(time.perf_counter() - start)
+    with working(f"running {model.name}", quiet):
+        session = InferenceSession(model, providers=[_provider(soc, ops), "CPUExecutionProvider"])
+        feeds = random_feeds(session.get_inputs(), seed, read_inputs(inputs or []))
+        names = [value.name for value in session.get_outputs()]
+        results = session.run(names, feeds)
+        for _ in range(repeat):
+            start = time.perf_counter()
+            session.run(names, feeds)
+            times.append(time.perf_counter() - start)
     if output is not None:
         np.savez(output, **dict(zip(names, results)))
     if not quiet:

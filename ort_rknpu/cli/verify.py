@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ort_rknpu.cli.output import write_output
+from ort_rknpu.cli.output import working, write_output
 
 
 def command(
@@ -27,7 +27,7 @@ def command(
     from ort_rknpu.vendor.toolkit import Toolkit
     from ort_rknpu.vendor.verify import verify
 
-    with Toolkit(toolkit_python, timeout=timeout) as toolkit:
+    with working(f"building {model.name} with the toolkit", quiet), Toolkit(toolkit_python, timeout=timeout) as toolkit:
         found = verify(model, soc, toolkit, precision, shape)
     if record is not None:
         add_records(record, [verification.record for verification in found])
