@@ -35,12 +35,12 @@ def fuse_rows(graph: Graph, target: Target, place: Callable[[Op], Placement]) ->
             continue
         chain = [op]
         takes = allowed if op.op_type == "Conv" else _AFTER.get(op.op_type, frozenset())
-        while takes and place(op).device == "npu":
+        while takes and _on_npu(place(op)):
             output = chain[-1].outputs[0]
             if len(output.uses) != 1 or graph.is_output(output):
                 break
             following = next(iter(output.uses))[0]
-            if following.op_type not in takes or following in absorbed or place(following).device != "npu":
+            if following.op_type not in takes or following in absorbed or not _on_npu(place(following)):
                 break
             if following.op_type in ("Add", "Mul"):
                 others = [v for v in following.inputs if v is not output]
@@ -54,6 +54,10 @@ def fuse_rows(graph: Graph, target: Target, place: Callable[[Op], Placement]) ->
             takes = frozenset({"Relu"}) if following.op_type == "Add" else frozenset()
         rows[op] = tuple(chain)
     return rows
+
+
+def _on_npu(placement: Placement) -> bool:
+    return placement.device == "npu" or placement.overflows
 
 
 def row_name(chain: tuple[Op, ...]) -> str:

@@ -39,3 +39,8 @@ class Placement:
 
     device: Device
     clauses: tuple[Clause, ...] = ()
+
+    @property
+    def overflows(self) -> bool:
+        """Unsupported although the compiler prints ``NPU``: what it writes does not fit the NPU's registers."""
+        return self.device == "unsupported" and all(clause.id.endswith(".overflow") for clause in self.clauses)

@@ -380,6 +380,8 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "channel": _dim(0, 1),
     "height": _dim(0, 2),
     "width": _dim(0, 3),
+    "height_2nd": _dim(1, 2),
+    "width_2nd": _dim(1, 3),
     "out_batch": _dim(0, 0, out=True),
     "out_channel": _dim(0, 1, out=True),
     "out_height": _dim(0, 2, out=True),

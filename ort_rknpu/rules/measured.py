@@ -18,10 +18,13 @@ def place(op: Op, target: Target) -> Placement:
     """The device of a compiled op and every clause that keeps it off the NPU.
 
     A row of a kind that was never seen is on the CPU, as every op is that the compiler has no rule for. A row on the
-    CPU is ``unsupported`` where the operator list has no CPU kernel for it on that SoC. ``unknown``: a shape or value
-    that a limit needs is not known.
+    CPU is ``unsupported`` where the operator list has no CPU kernel for it on that SoC; so is one that the compiler
+    prints for the NPU although its values do not fit the registers (:attr:`Placement.overflows`). ``unknown``: a shape
+    or value that a limit needs is not known.
     """
     placement = _device(op, target)
+    if placement.device == "npu":
+        return _overflow(op, target) or placement
     if placement.device != "cpu":
         return placement
     missing: list[Clause] | None = None
@@ -48,6 +51,14 @@ def _device(op: Op, target: Target) -> Placement:
     if clauses:
         return Placement("cpu", tuple(clauses))
     return Placement("unknown", tuple(unknown)) if unknown else Placement("npu")
+
+
+def _overflow(op: Op, target: Target) -> Placement | None:
+    text = f"{op.op_type} fits the NPU's registers with {{allowed}}; the compiler accepts more, and the result is wrong."
+    clauses = []
+    for limit in measured_rules(target.toolkit).overflow.get(op.op_type, ()):
+        clauses += [clause for clause, known in judge(op, target, limit, {}, text) if known]
+    return Placement("unsupported", tuple(clauses)) if clauses else None
 
 
 def _never(op: Op, target: Target, source: str) -> Clause:

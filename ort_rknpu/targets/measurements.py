@@ -2,7 +2,8 @@
 
 A file holds ``devices`` (rows that are always on one device), ``cpu_kernels`` (rows that the CPU list has under other
 names), ``limits`` (op -> limit name -> limit) and ``refused`` (the same: conditions that the build of a model with such
-a node needs; ``rows`` the same for compiled rows). A limit is an object with ``require`` (an expression over the values
+a node needs; ``rows`` the same for compiled rows) and ``overflow`` (a list of limits with ``ops`` and ``name``: rows that
+the compiler prints for the NPU but whose values do not fit a register). A limit is an object with ``require`` (an expression over the values
 of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate of ``ort_rknpu.rules.relayout`` or
 ``ort_rknpu.rules.build`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
 ``group/precision``, ``/precision`` or a SoC; all where absent), ``when`` (it applies only then), ``allowed``, ``hint``
@@ -23,9 +24,10 @@ from ort_rknpu.targets.expressions import Expression
 from ort_rknpu.targets.socs import PRECISIONS, TOOLKITS, Target, socs
 
 SCHEMA = 1
-_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "cpu_kernels", "limits", "refused"})
+_FILE_FIELDS = frozenset({"schema", "toolkit", "extends", "devices", "cpu_kernels", "limits", "refused", "overflow"})
 _LIMIT_FIELDS = frozenset({"require", "form", "on", "when", "allowed", "hint", "source"})
 _REFUSED_FIELDS = frozenset({"newest_opset", "nodes", "rows"})
+_OVERFLOW_FIELDS = _LIMIT_FIELDS | {"ops", "name"}
 _DEVICE_FIELDS = frozenset({"device", "ops", "source"})
 
 
@@ -76,12 +78,14 @@ class MeasuredRules:
 
     Attributes:
         ops: by the name of the compiled row.
+        overflow: by row, limits within which what the compiler writes for the NPU fits its registers.
         cpu_kernels: row -> names to look for in the CPU list, where they are not the row's own.
         refused_nodes, refused_rows: conditions under which the build survives, by ONNX op and by compiled row.
         newest_opset: the newest opset that the toolkit loads.
     """
 
     ops: Mapping[str, MeasuredOp]
+    overflow: Mapping[str, tuple[MeasuredLimit, ...]]
     cpu_kernels: Mapping[str, tuple[str, ...]]
     refused_nodes: Mapping[str, tuple[MeasuredLimit, ...]]
     refused_rows: Mapping[str, tuple[MeasuredLimit, ...]]
@@ -106,7 +110,7 @@ def measured_rules(toolkit: str) -> MeasuredRules:
     _known(data, _FILE_FIELDS, f"measured {toolkit}")
     if data["schema"] != SCHEMA or data["toolkit"] != toolkit:
         raise RuleDataError(f"measured {toolkit}: schema {data['schema']}, toolkit {data['toolkit']!r}")
-    base = measured_rules(data["extends"]) if "extends" in data else MeasuredRules({}, {}, {}, {}, 0)
+    base = measured_rules(data["extends"]) if "extends" in data else MeasuredRules({}, {}, {}, {}, {}, 0)
     result = dict(base.ops)
     for entry in data.get("devices", ()):
         _known(entry, _DEVICE_FIELDS, f"measured {toolkit}: devices")
@@ -119,6 +123,13 @@ def measured_rules(toolkit: str) -> MeasuredRules:
         old = result[name].limits if name in result else ()
         limits = _merged(toolkit, name, old, entries)
         result[name] = MeasuredOp(name, f"measured {toolkit}: probes {name}", "npu", limits)
+    overflow = dict(base.overflow)
+    for entry in data.get("overflow", ()):
+        _known(entry, _OVERFLOW_FIELDS, f"measured {toolkit}: overflow")
+        own = {key: item for key, item in entry.items() if key in _LIMIT_FIELDS}
+        for name in entry["ops"]:
+            limit = _limit(toolkit, name, f"{entry['name']}.overflow", own)
+            overflow[name] = (*overflow.get(name, ()), limit)
     kernels = {name: tuple(names) for name, names in data.get("cpu_kernels", {}).items()}
     refused = data.get("refused", {})
     _known(refused, _REFUSED_FIELDS, f"measured {toolkit}: refused")
@@ -127,7 +138,7 @@ def measured_rules(toolkit: str) -> MeasuredRules:
         for name, limits_of_op in entries.items():
             merged[name] = _merged(toolkit, name, merged.get(name, ()), limits_of_op)
     newest_opset = refused.get("newest_opset", base.newest_opset)
-    return MeasuredRules(result, {**base.cpu_kernels, **kernels}, nodes, rows, newest_opset)
+    return MeasuredRules(result, overflow, {**base.cpu_kernels, **kernels}, nodes, rows, newest_opset)
 
 
 def _merged(

@@ -178,13 +178,46 @@ def test_a_shape_that_is_not_known_gives_unknown_and_names_it() -> None:
     assert "pixels" in placement.clauses[0].text
 
 
+BIG = (1, 8, 2, 9000)
+OVERFLOWS = [
+    (op("Conv", [X, (16, 16, 3, 3)], (1, 16, 4, 4), strides=[9, 9]), {"rk3588": "stride", "rk2118": "stride"}),
+    (op("Conv", [X, (16, 16, 3, 3)], (1, 16, 4, 4), strides=[8, 8]), {"rk3588": "", "rk2118": ""}),
+    (op("Conv", [X, (16, 16, 3, 3)], (1, 16, 5, 5), strides=[7, 7]), {"rk3588": "", "rv1106": ""}),
+    (op("ConvTranspose", [X, (16, 16, 9, 9)], (1, 16, 288, 288), kernel_shape=[9, 9], strides=[9, 9]),
+     {"rk3588": "", "rk3562": "stride"}),
+    (op("ConvTranspose", [X, (16, 16, 8, 8)], (1, 16, 256, 256), kernel_shape=[8, 8], strides=[8, 8]), {"rk3562": ""}),
+    (op("ConvTranspose", [X, (16, 16, 32, 32)], (1, 16, 64, 64), kernel_shape=[32, 32], strides=[2, 2]),
+     {"rk3588": "kernel", "rk3576": ""}),
+    (op("ConvTranspose", [X, (16, 16, 31, 31)], (1, 16, 64, 64), kernel_shape=[31, 31], strides=[2, 2]), {"rk3588": ""}),
+    (op("Add", [BIG, (1, 8, 2, 1)], BIG), {"rk3588": "width", "rk2118": ""}),
+    (op("Add", [BIG, BIG], BIG), {"rk3588": ""}),
+    (op("Add", [(1, 8, 2, 8192), (1, 8, 2, 1)], (1, 8, 2, 8192)), {"rk3588": ""}),
+    (op("Add", [(1, 8, 9000, 2), (1, 8, 1, 2)], (1, 8, 9000, 2)), {"rk3576": "height"}),
+    (op("Div", [BIG, (1, 8, 1, 1)], BIG), {"rk3562": "width"}),
+    (op("MaxPool", [(1, 8, 8, 8192)], (1, 8, 8, 8192), kernel_shape=[1, 1]), {"rv1103b": "width", "rk3588": ""}),
+    (op("MaxPool", [(1, 8, 8, 8191)], (1, 8, 8, 8191), kernel_shape=[1, 1]), {"rv1103b": ""}),
+]
+
+
+@pytest.mark.parametrize(("candidate", "expected"), OVERFLOWS)
+def test_what_does_not_fit_the_registers_is_unsupported(candidate: Op, expected: dict[str, str]) -> None:
+    for soc, limit in expected.items():
+        placement = place(candidate, get_target(soc))
+        assert placement.overflows == bool(limit), soc
+        ids = [f"{soc}.{candidate.op_type}.{limit}.overflow"] if limit else []
+        assert [clause.id for clause in placement.clauses] == ids
+        assert placement.device == ("unsupported" if limit else "npu")
+
+
 @pytest.mark.parametrize("toolkit", TOOLKITS)
 def test_every_limit_reads_values_that_exist(toolkit: str) -> None:
     from ort_rknpu.rules.compiled import CompiledValues
 
     known = set(CompiledValues(CASES[0][0], get_target("rk3588")))
-    for rule in measured_rules(toolkit).ops.values():
-        for limit in rule.limits:
-            for expression in (limit.require, limit.when):
-                assert expression is None or set(expression.names) <= known, (rule.name, limit.id)
-            assert json.dumps(dict(limit.params))
+    rules = measured_rules(toolkit)
+    limits = [limit for rule in rules.ops.values() for limit in rule.limits]
+    limits += [limit for found in rules.overflow.values() for limit in found]
+    for limit in limits:
+        for expression in (limit.require, limit.when):
+            assert expression is None or set(expression.names) <= known, limit.source
+        assert json.dumps(dict(limit.params))
