@@ -20,6 +20,7 @@ PAGES: dict[str, str] = {
     "numerics.md": "pages.numerics",
     "operators.md": "pages.operators",
     "ops.md": "pages.ops",
+    "probes.md": "pages.probes",
     "socs/": "pages.socs",
 }
 

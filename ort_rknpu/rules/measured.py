@@ -54,7 +54,7 @@ def _device(op: Op, target: Target) -> Placement:
 
 
 def _overflow(op: Op, target: Target) -> Placement | None:
-    text = f"{op.op_type} fits the NPU's registers with {{allowed}}; the compiler accepts more, and the result is wrong."
+    text = f"{op.op_type} fits the NPU's registers with {{allowed}}; the compiler goes on with more."
     clauses = []
     for limit in measured_rules(target.toolkit).overflow.get(op.op_type, ()):
         clauses += [clause for clause, known in judge(op, target, limit, {}, text) if known]

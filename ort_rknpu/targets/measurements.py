@@ -2,12 +2,13 @@
 
 A file holds ``devices`` (rows that are always on one device), ``cpu_kernels`` (rows that the CPU list has under other
 names), ``limits`` (op -> limit name -> limit) and ``refused`` (the same: conditions that the build of a model with such
-a node needs; ``rows`` the same for compiled rows) and ``overflow`` (a list of limits with ``ops`` and ``name``: rows that
-the compiler prints for the NPU but whose values do not fit a register). A limit is an object with ``require`` (an expression over the values
-of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate of ``ort_rknpu.rules.relayout`` or
-``ort_rknpu.rules.build`` with its numbers), and may carry ``on`` (the targets it holds for: ``group``,
-``group/precision``, ``/precision`` or a SoC; all where absent), ``when`` (it applies only then), ``allowed``, ``hint``
-and ``source`` (the probe; the op's own name where absent). In a file of differences a limit that is null is taken back.
+a node needs; ``rows`` the same for compiled rows) and ``overflow`` (a list of limits with ``ops`` and ``name``: rows
+that the compiler prints for the NPU but whose values do not fit a register). A limit is an object with ``require`` (an
+expression over the values of ``ort_rknpu.rules.compiled``) or ``form`` (a named predicate of
+``ort_rknpu.rules.relayout`` or ``ort_rknpu.rules.build`` with its numbers), and may carry ``on`` (the targets it holds
+for: ``group``, ``group/precision``, ``/precision`` or a SoC; all where absent), ``when`` (it applies only then),
+``allowed``, ``hint`` and ``source`` (the probe; the op's own name where absent). In a file of differences a limit that
+is null is taken back.
 """
 
 from __future__ import annotations

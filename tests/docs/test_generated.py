@@ -29,3 +29,11 @@ def test_unknown_arguments_are_refused():
 @pytest.mark.parametrize("cell", ["unsupported: rank, sizes", "not covered", "supported"])
 def test_backends_page_has_verdicts(cell):
     assert f"| {cell} |" in (DOCS / "generated" / "backends.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("case", ["Conv stride", "Add big_bc", "Slice step"])
+def test_probes_page_has_the_cases_that_clauses_name(case):
+    op, name = case.split(" ")
+    page = (DOCS / "generated" / "probes.md").read_text("utf-8")
+    assert f"| {case} |" in page
+    assert f"| {op} | {name} |" in page
