@@ -21,8 +21,8 @@ def page() -> str:
     lines = [
         "# Measured limits",
         "",
-        "What keeps a compiled op on the NPU, where the build ends, and what overflows, as seen in one-op models given to",
-        "the vendor's toolkit. `check` quotes the probe as the source of a clause. Without a target: every SoC.",
+        "What keeps a compiled op on the NPU, where the build ends, and what overflows, as seen in one-op models given",
+        "to the vendor's toolkit. `check` quotes the probe as the source of a clause. Without a target: every SoC.",
     ]
     rows: dict[str, list[list[str]]] = {}
     for toolkit, rules in versions.items():
@@ -39,8 +39,8 @@ def page() -> str:
     lines += [
         "# Probes",
         "",
-        "Each line is one model: the case, its parameters, and per target what became of it. `C` and `N` behind an op: on",
-        "the CPU or the NPU; `/i8`: in int8; `fused`, `folded`: no row of its own.",
+        "Each line is one model: the case, its parameters, and per target what became of it. `C` and `N` behind an op:",
+        "on the CPU or the NPU; `/i8`: in int8; `fused`, `folded`: no row of its own.",
     ]
     lines += table(["op", "case", "parameters", "result"], _probes())
     return "\n".join(lines)
