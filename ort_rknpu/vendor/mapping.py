@@ -63,7 +63,7 @@ class _Hosts:
         self.rows = rows
 
     def find(self, name: str) -> list[Layer]:
-        """The rows of the nearest ancestor that has some, best one whose op names the node's own op type."""
+        """The rows of an ancestor that name the node's own op type beside another, else all of the nearest with any."""
         op_type = self.nodes[name].op_type
         nearest: list[Layer] = []
         seen, queue = {name}, deque([name])
@@ -77,8 +77,9 @@ class _Hosts:
                 if not found:
                     queue.append(source)
                     continue
-                if any(row.op != op_type and op_type in row.op for row in found):
-                    return found
+                fused = [row for row in found if row.op != op_type and op_type in row.op]
+                if fused:
+                    return fused
                 nearest = nearest or found
         return nearest
 

@@ -76,7 +76,7 @@ def gemm_to_exmatmul(op: Op, context: Context) -> bool:
     origins = op.origins
     if a.constant:
         x: Value = context.constant(a, (1, k, 1, m))
-    elif trans_a:
+    elif trans_a or m == 1:
         x = context.reshape(a, (1, k, 1, m), origins)
     elif m == 1:
         x = context.reshape(context.transpose(a, (1, 0), origins), (1, k, 1, m), origins)

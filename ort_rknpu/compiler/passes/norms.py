@@ -183,7 +183,7 @@ def spelled_layernorm(op: Op, context: Context) -> bool:
 
 @rewrite("replace_rms_norm", "Pow")
 def spelled_rms_norm(op: Op, context: Context) -> bool:
-    """x * (1 / sqrt(mean(x^2) + eps)) * w; without the weight it stays as it is."""
+    """x * (1 / sqrt(mean(x^2) + eps)) * w; without the weight, or with a Reciprocal, it stays as it is."""
     source = op.inputs[0]
     if source is None or not _is_square(op, source) or not known(op):
         return False
@@ -193,12 +193,10 @@ def spelled_rms_norm(op: Op, context: Context) -> bool:
         return False
     add = reader(mean, context, "Add")
     root = reader(add, context, "Sqrt") if add is not None else None
-    inverse = reader(root, context, "Div", "Reciprocal") if root is not None else None
+    inverse = reader(root, context, "Div") if root is not None else None
     if add is None or root is None or inverse is None:
         return False
-    if inverse.op_type == "Div" and not (
-        close(number(inverse.inputs[0]), 1.0) and inverse.inputs[1] is root.outputs[0]
-    ):
+    if not close(number(inverse.inputs[0]), 1.0) or inverse.inputs[1] is not root.outputs[0]:
         return False
     scaled = reader(inverse, context, "Mul")
     if scaled is None or source not in scaled.inputs:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from ort_rknpu.compiler.passes.wrap_rank import reduced_axes
-from ort_rknpu.compiler.rewriting import Context, known, number, reader, rewrite, shape_of
+from ort_rknpu.compiler.rewriting import Context, known, number, numbers, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
 
 
@@ -40,6 +40,12 @@ def _together(op: Op, source: Value, axes: list[int], context: Context) -> tuple
     return context.transpose(source, perm, op.origins), list(range(axes[0], axes[0] + len(axes)))
 
 
+def stated_in_order(op: Op, axes: list[int]) -> bool:
+    """Whether the reduction states these axes of rank 4 in this order, counted from either end."""
+    given = op.attr("axes") if op.input(1) is None else numbers(op.input(1))
+    return given is not None and [axis % 4 for axis in given] == axes
+
+
 @rewrite("convert_reducemean_to_einsum", "ReduceMean")
 def reduce_mean(op: Op, context: Context) -> bool:
     """A mean over h and w becomes a global pool (whose output stays rank 4), any other but over n an exMatMul."""
@@ -47,7 +53,7 @@ def reduce_mean(op: Op, context: Context) -> bool:
     if source is None or axes is None or not known(op) or not axes:
         return False
     shape = shape_of(source)
-    if len(shape) == 4 and axes == [2, 3]:
+    if len(shape) == 4 and stated_in_order(op, [2, 3]):
         view = (*shape[:2], 1, 1)
         pooled = context.add("GlobalAveragePool", [source], [view], op.origins, base=op.name).outputs[0]
         context.replace(op, context.reshape(pooled, shape_of(op.outputs[0])))

@@ -143,20 +143,26 @@ def two_slices(op: Op, context: Context) -> bool:
     columns = zip(*((start, end, axis, step) for axis, (start, end, step) in ranges), strict=True)
     parameters = [Value(context.unique("range"), (len(ranges),), "int64", np.array(column)) for column in columns]
     op.set_inputs([first.inputs[0], *parameters])
+    op.origins |= first.origins
     context.discard(first)
     return True
 
 
 @rewrite("fuse_focus_slice", "Concat")
 def focus(op: Op, context: Context) -> bool:
-    """The four step-2 Slices of YOLO's focus layer, joined on channels, become a Conv of kernel 2 and stride 2."""
-    if op.attr("axis", 0) % 4 != 1 or len(op.inputs) != 4 or not known(op) or op.outputs[0].rank != 4:
+    """The four step-2 Slices of YOLO's focus layer, joined on channels, become a Conv of kernel 2 and stride 2.
+
+    Channels may stand last, as in the patch merging of Swin: then between Transposes.
+    """
+    channel = op.attr("axis", 0) % 4
+    if channel not in (1, 3) or len(op.inputs) != 4 or not known(op) or op.outputs[0].rank != 4:
         return False
+    height, width = (2, 3) if channel == 1 else (1, 2)
     parts: list[Op] = []
     sources: set[Value] = set()
     corners = set()
     for value in op.inputs:
-        offsets = {2: (0, 1), 3: (0, 1)}
+        offsets = {height: (0, 1), width: (0, 1)}
         current = value
         while True:
             piece = producer(current, "Slice")
@@ -173,15 +179,18 @@ def focus(op: Op, context: Context) -> bool:
         if current is None or any(step != 2 for _, step in offsets.values()):
             return False
         sources.add(current)
-        corners.add((offsets[2][0], offsets[3][0]))
+        corners.add((offsets[height][0], offsets[width][0]))
     if len(sources) != 1 or corners != {(0, 0), (0, 1), (1, 0), (1, 1)}:
         return False
     source = sources.pop()
-    shape = shape_of(op.outputs[0])
-    kernel = Value(context.unique("focus"), (shape[1], shape[1] // 4, 2, 2), source.dtype, constant=True)
+    origins = union(op, *parts)
+    if channel == 3:
+        source = context.transpose(source, (0, 3, 1, 2), origins)
+    n, h, w, c = (shape_of(op.outputs[0])[axis] for axis in (0, height, width, channel))
+    kernel = Value(context.unique("focus"), (c, c // 4, 2, 2), source.dtype, constant=True)
     attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
-    new = context.add("Conv", [source, kernel], [shape], union(op, *parts), attributes, base=op.name)
-    context.replace(op, new.outputs[0])
+    result = context.add("Conv", [source, kernel], [(n, c, h, w)], origins, attributes, base=op.name).outputs[0]
+    context.replace(op, result if channel == 1 else context.transpose(result, (0, 2, 3, 1), origins))
     return True
 
 
