@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from ort_rknpu.errors import OptionError
+from ort_rknpu.result import Result
 from ort_rknpu.targets.io_rules import IoRules, load_io
 from ort_rknpu.targets.ruledata import load_cpu, load_group
 from ort_rknpu.targets.rules import CpuRule, GroupRules, Limit, OpRule, Tensor
@@ -101,19 +101,10 @@ class SocSpec:
         return asdict(self)
 
 
-class _Result:
-    """What every result offers besides its fields."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON has them."""
-        raise NotImplementedError
-
-    def to_json(self, indent: int | None = None) -> str:
-        """The same rules give the same text, byte for byte."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
+class _Listing(Result):
+    """A listing shows itself as tables."""
 
     def to_html(self) -> str:
-        """A self-contained page."""
         from ort_rknpu.present import listing
 
         return listing.page(self)
@@ -130,7 +121,7 @@ class _Result:
 
 
 @dataclass(frozen=True)
-class SocTable(_Result):
+class SocTable(_Listing):
     """Every SoC; iterate, or index by name."""
 
     socs: tuple[SocSpec, ...]
@@ -152,7 +143,7 @@ class SocTable(_Result):
 
 
 @dataclass(frozen=True)
-class Spec(_Result):
+class Spec(_Listing):
     """The entries of one SoC, all of them or those that judge one op."""
 
     soc: SocSpec

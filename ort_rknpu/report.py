@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ort_rknpu._version import __version__
+from ort_rknpu.result import Result
 from ort_rknpu.rules.clause import Clause
 
 SCHEMA = 1
@@ -177,7 +177,7 @@ class TargetResult:
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Result):
     """The answer of :func:`ort_rknpu.check.check`.
 
     Attributes:
@@ -206,10 +206,6 @@ class Report:
             "targets": [target.to_dict() for target in self.targets],
         }
 
-    def to_json(self, indent: int | None = None) -> str:
-        """The same report gives the same text, byte for byte."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
-
     def to_html(self) -> str:
         """A self-contained page."""
         from ort_rknpu.present import html
@@ -220,8 +216,3 @@ class Report:
         from ort_rknpu.present import text
 
         return text.report_text(self)
-
-    def _repr_html_(self) -> str:
-        from ort_rknpu.present import html
-
-        return html.report_fragment(self)

@@ -11,9 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ort_rknpu.compare.metrics import Metrics
-from ort_rknpu.compare.result import Result, json_value
+from ort_rknpu.compare.numbers import json_value
 from ort_rknpu.present.text import to_text
 from ort_rknpu.report import TargetResult
+from ort_rknpu.result import Result
 
 
 @dataclass(frozen=True)

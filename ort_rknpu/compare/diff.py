@@ -15,11 +15,12 @@ import onnx
 from custom_ops import prepare
 from custom_ops.contracts import is_ex_name
 from custom_ops.loading import Source, read_model
+from ort_rknpu.compare.numbers import json_value
 from ort_rknpu.compare.probe import Probe
-from ort_rknpu.compare.result import Result, json_value
 from ort_rknpu.errors import ModelError
 from ort_rknpu.model import Model, NodeInfo
 from ort_rknpu.report import NodeResult
+from ort_rknpu.result import Result
 from ort_rknpu.session.feeds import random_feeds
 from ort_rknpu.session.proto import GraphIndex
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ort_rknpu.compare.result import json_value
+from ort_rknpu.compare.numbers import json_value
 
 _HALF_TINY = float(np.finfo(np.float16).tiny)
 

@@ -47,16 +47,6 @@ def report_page(report: Report) -> str:
     return render(report.model or "model", "Where each node runs, and why", report_data(report, sentences))
 
 
-def report_fragment(report: Report) -> str:
-    """The page of :func:`report_page` inside a notebook cell."""
-    return embed(report_page(report))
-
-
-def embed(page: str) -> str:
-    """A whole page as a frame of its own, for a notebook cell."""
-    return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:760px;border:0"></iframe>'
-
-
 def render(title: str, subtitle: str, page: dict[str, Any]) -> str:
     """The page for ``page`` (see :mod:`ort_rknpu.present.page` for its fields)."""
     script, style = _asset("report.js"), _asset("report.css")
