@@ -101,3 +101,25 @@ def test_a_squeezed_mean_over_the_map_is_refused_in_the_order_that_makes_it_a_gl
     }}"""
     (found,) = compile_model(Model.load(parser.parse_model(HEAD + text)), [get_target("rk3588")])
     assert found.build.ok == builds
+
+
+@pytest.mark.parametrize(
+    ("between", "expanded", "out", "expected"),
+    [
+        ("1, 8, 10, 1, 10", "1, 8, 10, 2, 10", "1, 8, 20, 10", ["Gather"]),
+        ("1, 8, 1, 10, 10", "1, 8, 2, 10, 10", "1, 16, 10, 10", ["Conv"]),
+        ("1, 8, 10, 1, 10, 1", "1, 8, 10, 2, 10, 2", "1, 8, 20, 20", ["Reshape", "Expand", "Reshape"]),
+        ("1, 8, 10, 1, 10", "1, 8, 10, 2, 10", "1, 80, 2, 10", ["Reshape", "Expand"]),
+    ],
+)
+def test_repeated_elements_are_gathered_where_one_dimension_repeats(
+    between: str, expanded: str, out: str, expected: list[str]
+) -> None:
+    count = len(between.split(","))
+    text = f"""(float[1, 8, 10, 10] x) => (float[{out}] y)
+    <int64[{count}] b = {{{between}}}, int64[{count}] e = {{{expanded}}}, int64[4] o = {{{out}}}> {{
+        r = Reshape(x, b)
+        z = Expand(r, e)
+        y = Reshape(z, o)
+    }}"""
+    assert rows(text) == expected
