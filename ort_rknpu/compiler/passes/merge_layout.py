@@ -3,15 +3,25 @@
 Models the toolkit rules ``fuse_two_reshape``, ``bypass_two_reshape``, ``fuse_two_transpose``, ``bypass_two_transpose``,
 ``fuse_transpose_reshape``, ``fuse_reshape_transpose``, ``fuse_transpose_reshape_transpose``,
 ``convert_reshape_to_transpose`` and ``remove_parallel_*``. Where two ops become one, the later one survives, and only
-its file nodes keep a row of their own.
+its file nodes keep a row of their own (but see :func:`fuse_two_transpose`).
 """
 
 from __future__ import annotations
+
+import re
 
 from ort_rknpu.compiler import layout
 from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY
 from ort_rknpu.compiler.rewriting import Context, known, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
+
+
+_INSERTED = re.compile(r"_(tp|rs)(#\d+)?$")
+
+
+def _inserted(op: Op) -> bool:
+    """Whether a pass made this layout op, by its name."""
+    return _INSERTED.search(op.name) is not None
 
 
 def _bypass_to(op: Op, source: Value, context: Context) -> bool:
@@ -43,7 +53,10 @@ def fuse_two_reshape(op: Op, context: Context) -> bool:
 
 @rewrite("fuse_two_transpose", "Transpose")
 def fuse_two_transpose(op: Op, context: Context) -> bool:
-    """Two Transposes become one, or none where they undo each other."""
+    """Two Transposes become one, or none where they undo each other.
+
+    The one left stands for the file's own Transpose where a pass inserted the other behind it.
+    """
     source = op.inputs[0]
     if source is None:
         return False
@@ -57,6 +70,8 @@ def fuse_two_transpose(op: Op, context: Context) -> bool:
         elif len(op.outputs[0].uses) == 1 or all(c.op_type == "Transpose" for c in op.outputs[0].consumers()):
             second.set_input(0, source)
             second.attributes = {**second.attributes, "perm": list(perm)}
+            if _inserted(second) and not _inserted(op):
+                second.origins = op.origins
             changed = True
     if changed:
         context.discard(op)
