@@ -15,13 +15,19 @@ from ort_rknpu.compiler.passes.swap_transpose import BINARY, UNARY
 from ort_rknpu.compiler.rewriting import Context, known, reader, rewrite, shape_of
 from ort_rknpu.graph import Op, Value
 
-
 _INSERTED = re.compile(r"_(tp|rs)(#\d+)?$")
 
 
 def _inserted(op: Op) -> bool:
     """Whether a pass made this layout op, by its name."""
     return _INSERTED.search(op.name) is not None
+
+
+def _feeds_product(op: Op) -> bool:
+    """Whether a MatMul reads the op, at most one Reshape later."""
+    readers = op.outputs[0].consumers()
+    later = [last for first in readers if first.op_type == "Reshape" for last in first.outputs[0].consumers()]
+    return any(other.op_type in ("exMatMul", "MatMul") for other in (*readers, *later))
 
 
 def _bypass_to(op: Op, source: Value, context: Context) -> bool:
@@ -55,7 +61,7 @@ def fuse_two_reshape(op: Op, context: Context) -> bool:
 def fuse_two_transpose(op: Op, context: Context) -> bool:
     """Two Transposes become one, or none where they undo each other.
 
-    The one left stands for the file's own Transpose where a pass inserted the other behind it.
+    The one left stands for the file's own Transpose where a pass inserted the other behind it, but for a MatMul.
     """
     source = op.inputs[0]
     if source is None:
@@ -70,7 +76,7 @@ def fuse_two_transpose(op: Op, context: Context) -> bool:
         elif len(op.outputs[0].uses) == 1 or all(c.op_type == "Transpose" for c in op.outputs[0].consumers()):
             second.set_input(0, source)
             second.attributes = {**second.attributes, "perm": list(perm)}
-            if _inserted(second) and not _inserted(op):
+            if _inserted(second) and not _inserted(op) and not _feeds_product(second):
                 second.origins = op.origins
             changed = True
     if changed:
