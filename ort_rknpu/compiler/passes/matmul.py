@@ -78,8 +78,6 @@ def gemm_to_exmatmul(op: Op, context: Context) -> bool:
         x: Value = context.constant(a, (1, k, 1, m))
     elif trans_a or m == 1:
         x = context.reshape(a, (1, k, 1, m), origins)
-    elif m == 1:
-        x = context.reshape(context.transpose(a, (1, 0), origins), (1, k, 1, m), origins)
     else:
         # the compiler sees the matrix as [m,k,1,1] here, not as [1,m,1,k] as it does elsewhere
         tall = context.reshape(a, (m, k, 1, 1))
