@@ -178,13 +178,21 @@ def softmax(op: Op, context: Context) -> bool:
 
 @rewrite("fix_exsoftmax_axis", "exSoftmax13")
 def softmax_axis(op: Op, context: Context) -> bool:
-    """On rank 4, axis 2 becomes axis 1 of [n*c, h, 1, w], and axis 0 of several batches axis 1 of [c, n, h, w]."""
+    """On rank 4, axes 2 and 0 become axis 1.
+
+    Axis 2 that of [c, h, 1, w] or, for several batches, of [n, h, c, w]; axis 0 of several batches of [c, n, h, w].
+    """
     source = op.inputs[0]
     if source is None or not known(op) or source.rank != 4 or op.attr("axis") not in (0, 2):
         return False
     shape = shape_of(source)
     if op.attr("axis") == 0:
         return shape[0] > 1 and _batches_to_channels(op, source, context)
+    if shape[0] > 1 and shape[1] > 1:
+        x = context.transpose(source, (0, 2, 1, 3), op.origins)
+        y = context.add("exSoftmax13", [x], [shape_of(x)], op.origins, {"axis": 1}, base=op.name).outputs[0]
+        context.replace(op, context.transpose(y, (0, 2, 1, 3), op.origins))
+        return True
     view = (shape[0] * shape[1], shape[2], 1, shape[3])
     x = context.reshape(source, view, op.origins)
     y = context.add("exSoftmax13", [x], [view], op.origins, {"axis": 1}, base=op.name).outputs[0]

@@ -128,7 +128,7 @@ def reduce_sum(op: Op, context: Context) -> bool:
             return True
         return False
     shape = shape_of(source)
-    if axes == [0] or (0 in axes and shape[0] != 1):
+    if axes == [0] or (len(axes) == len(shape) and shape[0] != 1):
         return False
     if len(axes) > 1:
         sum_by_exmatmul(op, axes, context)

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ort_rknpu.compiler.passes.wrap_rank import wrapping_of
 from ort_rknpu.compiler.rewriting import Context, known, numbers, producer, rewrite, shape_of, split_constant, union
 from ort_rknpu.graph import Op, Value
 
@@ -43,7 +44,12 @@ def gather_to_slice(op: Op, context: Context) -> bool:
         return False
     result = source
     if len(wanted) < shape[axis]:
-        result = slice_of(source, axis, wanted[0], wanted[-1] + 1, op.origins, context, op.name)
+        # the Slice is wrapped at once: the Reshape behind it is then the Gather's own
+        part = tuple(len(wanted) if a == axis else size for a, size in enumerate(shape))
+        wrapping = None if len(shape) == 4 else wrapping_of(len(shape), [shape, part], axis if len(shape) > 4 else None)
+        if wrapping is not None:
+            result, axis = context.reshape(source, wrapping.shape(shape)), wrapping.place(axis)
+        result = slice_of(result, axis, wanted[0], wanted[-1] + 1, op.origins, context, op.name)
     result = context.reshape(result, shape_of(op.outputs[0]), op.origins)
     if result is source:
         return context.bypass(op)
