@@ -373,6 +373,13 @@ def _dtype(op: Op, target: Target) -> str | None:
     return None if first is None else first.dtype
 
 
+def _sequence(op: Op, target: Target) -> int | None:
+    """The first dimension of the data: the sequence of a recurrent op."""
+    first = op.input(0)
+    shape = None if first is None else first.static_shape
+    return shape[0] if shape else None
+
+
 _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "axes": _axes,
     "axis": _axis,
@@ -439,6 +446,7 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "keepdims": _number_attribute("keepdims", 1),
     "training_mode": _number_attribute("training_mode", 0),
     "readers": _readers,
+    "sequence": _sequence,
     "producer": _producer,
     "auto_pad": _text_attribute("auto_pad", "NOTSET"),
     "dilation": _max_dilation,

@@ -12,6 +12,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
 from ort_rknpu.compiler import compile_model
 from ort_rknpu.model import Model
 from ort_rknpu.targets.socs import get_target
+from tests.ort_rknpu.compiler.compiling import compiled
 
 Shape = tuple[int, ...]
 
@@ -113,6 +114,14 @@ def test_lstm_fills_up_its_batch_and_rk2118_does_so_by_concat(batch: int, filled
 def test_gru_takes_any_batch() -> None:
     made = model("GRU", [(4, 3, 16)], [(1, 48, 16), (1, 48, 16), (1, 96)], outputs=2, hidden_size=16)
     assert rows(made) == "GRU"
+
+
+@pytest.mark.parametrize(("steps", "reasons"), [(1, ["rk2118.exGRU.steps"]), (2, [])])
+def test_rk2118_builds_an_exgru_of_more_than_one_step(steps: int, reasons: list[str]) -> None:
+    script = "y, last = GRU<hidden_size=16>(x, w, r, b)\nz = Squeeze(y, axis)\nq = Relu(z)"
+    weights = {"w": (1, 48, 16), "r": (1, 48, 16), "b": (1, 96), "axis": np.array([1])}
+    build = compiled(script, {"x": (steps, 1, 16)}, weights, "rk2118").build
+    assert [clause.id for clause in build.reasons] == reasons
 
 
 @pytest.mark.parametrize(
