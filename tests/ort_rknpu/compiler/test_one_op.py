@@ -117,9 +117,9 @@ def test_gru_takes_any_batch() -> None:
 
 
 @pytest.mark.parametrize(("steps", "reasons"), [(1, ["rk2118.exGRU.steps"]), (2, [])])
-def test_rk2118_builds_an_exgru_of_more_than_one_step(steps: int, reasons: list[str]) -> None:
-    script = "y, last = GRU<hidden_size=16>(x, w, r, b)\nz = Squeeze(y, axis)\nq = Relu(z)"
-    weights = {"w": (1, 48, 16), "r": (1, 48, 16), "b": (1, 96), "axis": np.array([1])}
+def test_rk2118_builds_a_product_behind_an_exgru_of_more_than_one_step(steps: int, reasons: list[str]) -> None:
+    script = "y, last = GRU<hidden_size=16>(x, w, r, b)\nz = Squeeze(y, axis)\nq = Relu(z)\no = MatMul(q, m)"
+    weights = {"w": (1, 48, 16), "r": (1, 48, 16), "b": (1, 96), "m": (16, 10), "axis": np.array([1])}
     build = compiled(script, {"x": (steps, 1, 16)}, weights, "rk2118").build
     assert [clause.id for clause in build.reasons] == reasons
 
