@@ -104,7 +104,7 @@ def _move_axis(op: Op, perm: Sequence[int], inputs: list[Value | None], context:
         axis = perm[op.attr("axis", 0 if op.op_type in ("Concat", "Gather") else -1) % rank]
         if op.op_type == "Gather" and (op.inputs[1] is None or op.inputs[1].rank != 1):
             return False
-        if op.op_type in ("exSoftmax13", "LogSoftmax", "Softmax") and axis == 0:
+        if op.op_type in ("exSoftmax13", "LogSoftmax", "Softmax") and (axis == 0 or (rank == 4 and axis == 2)):
             return False
         op.attributes = {**op.attributes, "axis": axis}
     if op.op_type == "Slice":
@@ -184,7 +184,7 @@ def move_up(op: Op, turn: Op, perm: list[int], source_index: int, context: Conte
         new_inputs[index] = moved
     if op.op_type == "exSoftmax13":
         axis = perm.index(op.attr("axis"))
-        if axis == 0:
+        if axis == 0 or (len(perm) == 4 and axis == 2):
             return False
         op.attributes = {**op.attributes, "axis": axis}
     if op.op_type == "exNorm" and (op.attr("axes") != [1] or perm[1] != 1):
