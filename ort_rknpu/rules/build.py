@@ -10,6 +10,7 @@ from ort_rknpu.graph import Graph, Op, Value
 from ort_rknpu.rules.clause import Clause
 from ort_rknpu.rules.compiled import is_uniform
 from ort_rknpu.rules.judge import Form, Violation, judge
+from ort_rknpu.rules.measured import place
 from ort_rknpu.targets.measurements import measured_rules
 from ort_rknpu.targets.socs import Target
 
@@ -97,6 +98,24 @@ def _comes_transposed(value: Value | None, laid: frozenset[str], depth: int = 6)
     return producer.op_type in _THROUGH and any(_comes_transposed(v, laid, depth - 1) for v in producer.inputs)
 
 
+def fed_pixel(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Violation]:
+    """A Conv of one pixel needs data that some NPU row computed: no model input, and none behind CPU rows,
+    layout changes and activations alone."""
+    source = op.input(0)
+    shape = None if source is None else source.static_shape
+    if shape is None or len(shape) != 4 or (shape[0], *shape[2:]) != (1, 1, 1) or shape[1] > params["channels"]:
+        return
+    while source is not None and source.producer is not None:
+        producer = source.producer
+        passes = producer.op_type in ("Reshape", "Transpose") or producer.op_type in _THROUGH
+        if not passes and place(producer, target).device == "npu":
+            return
+        source = next((value for value in producer.inputs if value is not None and not value.constant), None)
+    if source is not None:
+        allowed = f"more than {params['channels']} channels, or the result of an NPU op that computes"
+        yield Violation(f"{shape[1]} channels from the model input {source.name}", allowed, "convert more rows at once")
+
+
 def leading_constants(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Violation]:
     """A Concat may not start with two constants where a later input comes out of a layout Transpose."""
     constants = _constants(op)
@@ -175,6 +194,7 @@ def twin_heads(op: Op, target: Target, params: Mapping[str, Any]) -> Iterator[Vi
 
 _FORMS: dict[str, Form] = {
     "attention_scale": attention_scale,
+    "fed_pixel": fed_pixel,
     "leading_constants": leading_constants,
     "twin_heads": twin_heads,
     "uniform_bias": uniform_bias,

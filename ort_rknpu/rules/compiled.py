@@ -213,15 +213,9 @@ def _number_per_batch(op: Op, target: Target) -> bool:
 
 
 def _narrow_input(op: Op, target: Target) -> bool:
-    """Whether the op reads a model input too narrow for the packing of the input.
-
-    For a Conv one pixel of up to 256 channels is, also behind a Reshape.
-    """
+    """Whether the op reads a model input too narrow for the packing of the input; a Conv has limits of its own."""
     if op.op_type == "Conv":
-        shape, source = four(op.input(0)), op.input(0)
-        if source is not None and source.producer is not None and source.producer.op_type == "Reshape":
-            source = source.producer.input(0)
-        return _is_fed(source) and shape[0] == shape[2] == shape[3] == 1 and (shape[1] or 0) <= 256
+        return False
     for value in op.inputs:
         batch, channel, height, width = four(value)
         if channel is None or width is None or not _is_fed(value):
@@ -373,13 +367,6 @@ def _dtype(op: Op, target: Target) -> str | None:
     return None if first is None else first.dtype
 
 
-def _sequence(op: Op, target: Target) -> int | None:
-    """The first dimension of the data: the sequence of a recurrent op."""
-    first = op.input(0)
-    shape = None if first is None else first.static_shape
-    return shape[0] if shape else None
-
-
 _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "axes": _axes,
     "axis": _axis,
@@ -446,7 +433,6 @@ _VALUES: dict[str, Callable[[Op, Target], Any]] = {
     "keepdims": _number_attribute("keepdims", 1),
     "training_mode": _number_attribute("training_mode", 0),
     "readers": _readers,
-    "sequence": _sequence,
     "producer": _producer,
     "auto_pad": _text_attribute("auto_pad", "NOTSET"),
     "dilation": _max_dilation,

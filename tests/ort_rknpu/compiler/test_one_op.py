@@ -116,11 +116,28 @@ def test_gru_takes_any_batch() -> None:
     assert rows(made) == "GRU"
 
 
-@pytest.mark.parametrize(("steps", "reasons"), [(1, ["rk2118.exGRU.steps"]), (2, [])])
+@pytest.mark.parametrize(("steps", "reasons"), [(1, ["rk2118.Conv.narrow_input"]), (2, [])])
 def test_rk2118_builds_a_product_behind_an_exgru_of_more_than_one_step(steps: int, reasons: list[str]) -> None:
     script = "y, last = GRU<hidden_size=16>(x, w, r, b)\nz = Squeeze(y, axis)\nq = Relu(z)\no = MatMul(q, m)"
     weights = {"w": (1, 48, 16), "r": (1, 48, 16), "b": (1, 96), "m": (16, 10), "axis": np.array([1])}
     build = compiled(script, {"x": (steps, 1, 16)}, weights, "rk2118").build
+    assert [clause.id for clause in build.reasons] == reasons
+
+
+@pytest.mark.parametrize(
+    ("steps", "channels", "reasons"),
+    [
+        ("c = Cos(x)", 256, ["rk2118.Conv.narrow_input"]),
+        ("c = Cos(x)", 272, []),
+        ("r = Relu(x)\nc = Relu(r)", 16, ["rk2118.Conv.narrow_input"]),
+        ("d = Cos(x)\nc = Sigmoid(d)", 32, ["rk2118.Conv.narrow_input"]),
+    ],
+)
+def test_rk2118_refuses_a_product_of_one_row_that_no_npu_op_computed(
+    steps: str, channels: int, reasons: list[str]
+) -> None:
+    script, weights = f"{steps}\ny = MatMul(c, w)", {"w": (channels, 10)}
+    build = compiled(script, {"x": (1, channels)}, weights, "rk2118").build
     assert [clause.id for clause in build.reasons] == reasons
 
 
